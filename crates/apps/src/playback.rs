@@ -333,7 +333,7 @@ impl Drop for EchoOff<'_> {
 fn show_echo(chan: &Chan, on: bool) {
     let echo = |stream| base::Command::Echo { stream, on };
     chan.media(echo);
-    chan.core(|core| core.video_command(chan.id(), echo));
+    chan.core(|core| core.passed_command(chan.id(), echo));
 }
 
 fn music_on_hold(call: Call, args: String) -> AppFuture {

@@ -81,7 +81,7 @@ fn come(world: &mut World, exten: &str, sees: bool, acts: &[(u64, Act)]) -> Chan
 }
 fn turn_on(world: &World, id: ChannelId) {
     let camera = camera(sound(world, id));
-    core(world, |core| core.set_video(id, vec![Some(camera)]));
+    core(world, |core| core.set_passed(id, vec![Some(camera)]));
 }
 fn talks(world: &World, id: ChannelId) {
     let stream = sound(world, id);
@@ -120,7 +120,7 @@ fn the_talker_is_seen_by_all_others_and_sees_whom_they_saw_before() {
     assert_eq!(sees(&world, &ids), "bcb.");
     turn_on(&world, ids[3]);
     assert_eq!(sees(&world, &ids), "bcbb", "a camera that is switched on");
-    core(&world, |core| core.set_video(ids[1], Vec::new()));
+    core(&world, |core| core.set_passed(ids[1], Vec::new()));
     assert_eq!(sees(&world, &ids)[..1], *"c", "and the one that is seen is switched off");
     wait(&mut world, 1);
     let updates = world.notices.iter().filter_map(|notice| match notice {

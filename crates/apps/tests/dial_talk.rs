@@ -386,3 +386,33 @@ fn the_absolute_timeout_is_kept_whatever_the_dial_waits_for() {
         at_rest(&world, options);
     }
 }
+
+#[test]
+fn who_is_held_hears_its_own_class_else_what_the_holder_suggests_else_the_holders() {
+    for (name, own, holder, suggested, heard) in [
+        ("nobody says anything", "", "", "", "music default"),
+        ("its own", "jazz", "soft", "loud", "music jazz"),
+        ("suggested", "", "soft", "loud", "music loud"),
+        ("the holder's", "", "soft", "", "music soft"),
+    ] {
+        let set = if own.is_empty() {
+            String::new()
+        } else {
+            format!("exten => 1,1,Set(CHANNEL(musicclass)={own})\n")
+        };
+        let dial = if own.is_empty() { "exten => 1,1," } else { " same => n," };
+        let mut world = world(&format!("[default]\n{set}{dial}Dial(SIM/6002,,g)\n same => n,Wait(60)\n"));
+        world.phone("6002", phone(&[(3000, Act::Answer), (5000, Act::Hold), (7000, BYE)]));
+        let id = call(&mut world, "1", &[]);
+        world.run_until(at(4000));
+        {
+            let mut core = world.shard.core.borrow_mut();
+            let phone = core.channels().find(|channel| channel.id != id).map(|channel| channel.id).unwrap();
+            let phone = core.get_mut(phone).unwrap();
+            phone.music_suggested = suggested.to_owned();
+            phone.music_class = if holder.is_empty() { "default".to_owned() } else { holder.to_owned() };
+        }
+        world.run_until(at(6000));
+        assert_eq!(world.endless_sound(id).as_deref(), Some(heard), "{name}");
+    }
+}

@@ -269,3 +269,71 @@ fn the_jitter_buffer_holds_back_as_long_as_it_is_told() {
         );
     }
 }
+
+#[test]
+fn volume_and_automatic_gain_are_set_for_what_a_channel_says_and_hears_and_given_back() {
+    for (steps, read, shaped, said, why) in [
+        ("VOLUME(TX)=3", "${VOLUME(TX)} ${VOLUME(rx)}", &["heard 256, sent 768"][..], "3 0", ""),
+        ("VOLUME(rx)=-4", "${VOLUME(RX)} ${VOLUME(TX)}", &["heard 64, sent 256"], "-4 0", ""),
+        (
+            "VOLUME(RX)=2)\n same => n,Set(VOLUME(TX)=3)\n same => n,Set(VOLUME(RX)=0",
+            "${VOLUME(RX)} ${VOLUME(TX)}",
+            &["heard 512, sent 256", "heard 512, sent 768", "heard 256, sent 768"],
+            "0 3",
+            "",
+        ),
+        ("VOLUME(TX)=5000", "${VOLUME(TX)}", &["heard 256, sent 32512"], "127", ""),
+        ("VOLUME(TX)=0", "${VOLUME(TX)}", &[], "0", ""),
+        ("AGC(rx)=8000", "${AGC(rx)} ${AGC(tx)}", &["heard 256 at 8000, sent 256"], "8000 off", ""),
+        (
+            "AGC(tx)=4000.0)\n same => n,Set(AGC(tx)=off",
+            "${AGC(tx)}",
+            &["heard 256, sent 256 at 4000", "heard 256, sent 256"],
+            "off",
+            "",
+        ),
+        ("VOLUME(UP)=3", "", &[], "", "no item 'UP'"),
+        ("VOLUME(TX)=loud", "", &[], "", "no volume such as 3 or -3"),
+        ("AGC(rx)=0", "", &[], "", "neither off nor a level"),
+        ("AGC(rx)=loud", "", &[], "", "neither off nor a level"),
+    ] {
+        let world = run(&format!("Set({steps})"), read, &[]);
+        let expected: Vec<String> = shaped.iter().map(|shaped| format!("0 #1 is made {shaped}")).collect();
+        assert_eq!(lines(&world, "is made"), expected, "{steps}");
+        assert_eq!(
+            noted(&world).first().map_or("", |line| line.as_str()),
+            if said.is_empty() { "h " } else { said },
+            "{steps}"
+        );
+        let warned = warnings(&world);
+        assert!(
+            if why.is_empty() { warned.is_empty() } else { warned.iter().any(|line| line.contains(why)) },
+            "{steps}: {warned:?}"
+        );
+    }
+}
+
+#[test]
+fn with_option_p_of_volume_the_party_turns_it_up_and_down_by_its_keys_which_stay_digits() {
+    let acts: Vec<(u64, Act)> = [(1000, '*'), (1500, '*'), (2000, '#'), (2500, '5')]
+        .iter()
+        .map(|(at, key)| (*at, Act::Press(*key)))
+        .collect();
+    for (step, shaped) in [
+        (
+            "VOLUME(TX,p)=2",
+            &[
+                "0 #1 is made heard 256, sent 512",
+                "1000 #1 is made heard 256, sent 768",
+                "1500 #1 is made heard 256, sent 1024",
+                "2000 #1 is made heard 256, sent 768",
+            ][..],
+        ),
+        ("VOLUME(TX)=2", &["0 #1 is made heard 256, sent 512"]),
+    ] {
+        let world = run(&format!("Set({step})\n same => n,Read(KEYS,,4,,,5)"), "${KEYS}", &acts);
+        assert_eq!(lines(&world, "is made"), shaped, "{step}");
+        // Read takes # for the end of what is dialled.
+        assert_eq!(noted(&world).first().map(String::as_str), Some("**"), "{step}");
+    }
+}

@@ -616,3 +616,16 @@ fn control_playback_plays_files_in_turn_and_a_manager_steers_it() {
         ]
     );
 }
+
+#[test]
+fn with_transmit_silence_who_is_answered_hears_silence_when_there_is_nothing_to_hear() {
+    for (wanted, expected) in
+        [(false, &[][..]), (true, &["1000 #1 hears silence when there is nothing to hear"])]
+    {
+        let mut world = world("[default]\nexten => 1,1,Wait(1)\n same => n,Answer()\n same => n,Wait(2)\n");
+        world.settings(|settings| settings.transmit_silence = wanted);
+        call(&mut world, "1", &[]);
+        world.run();
+        assert_eq!(lines(&world, "nothing to hear"), expected, "{wanted}");
+    }
+}

@@ -34,9 +34,10 @@ pub use format::{Codec, Coded, Coding, FormatId, FormatSet, Granule, VARIABLE_BY
 pub use id::{BridgeId, ChannelId, PlayId, RoomId, StreamId};
 pub use line::{LineIn, LineOut, line};
 pub use media::{
-    AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack, Latch, Listener,
-    MAX_RX_PAYLOADS, Marking, PIPE, Packets, PictureRequest, Plan, PlayEnd, ReportBlock, RtcpReport,
-    RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones, UdptlProtection,
+    AUDIO_SLOTS, AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack,
+    Latch, Listener, Loudness, MAX_RX_PAYLOADS, Marking, PIPE, Packets, PictureRequest, Plan, PlayEnd,
+    ReportBlock, RtcpReport, RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones,
+    UdptlProtection, VIDEO_SLOTS,
 };
 pub use network::{in_network, source_of};
 pub use page::PageWant;

@@ -7,8 +7,8 @@ use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::{
-    Digit, FormatId, Instant, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId, RoomSettings,
-    SrtpKeys, StreamId, Wishes,
+    Digit, FormatId, Gain, Instant, MemberSettings, MonitorSettings, MonitorSinks, PlayId, RoomId,
+    RoomSettings, SrtpKeys, StreamId, Wishes,
 };
 
 /// Payload types one stream may receive: audio formats of the answer plus telephone-event; more are not mapped.
@@ -481,6 +481,23 @@ pub enum Command {
         /// How long; `None`: as the plan says.
         limits: Option<HoldBack>,
     },
+    /// Makes what is heard of a peer, and what it hears, louder or quieter from here on. Where a format cannot be coded here it
+    /// stays as it is; recordings keep what came.
+    Shape {
+        /// Stream.
+        stream: StreamId,
+        /// What its peer says, for everybody who hears it.
+        heard: Loudness,
+        /// What its peer hears.
+        sent: Loudness,
+    },
+    /// Sends silence to a peer while it would hear nothing at all: while it is not bridged, in no room, and nothing plays.
+    FillSilence {
+        /// Stream; one without a peer of its own is left alone.
+        stream: StreamId,
+        /// On or off.
+        on: bool,
+    },
     /// Carries fax over UDPTL from here on, to and from the plan's address, or audio again with `None`. What arrives goes on
     /// to the bridged peer if that carries fax, too.
     Fax {
@@ -580,6 +597,27 @@ pub struct HoldBack {
     pub least_ms: u16,
     /// At most; 0: not at all.
     pub most_ms: u16,
+}
+
+/// Streams of video of one call that are passed through: slots from 0 on.
+pub const VIDEO_SLOTS: usize = 4;
+/// Streams of audio of one call beside the one that is served: slots behind those of video. A slot is what a stream has in
+/// common with that of the other party, wherever the two stand in their descriptions.
+pub const AUDIO_SLOTS: usize = 4;
+
+/// How loud sound is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loudness {
+    /// The factor that it is multiplied by.
+    pub gain: Gain,
+    /// Automatic gain after that: the mean absolute amplitude that talking is brought to, as [`MemberSettings::level`];
+    /// 0 leaves it as it is.
+    pub level: u16,
+}
+
+impl Loudness {
+    /// As it comes.
+    pub const PLAIN: Self = Self { gain: Gain::UNITY, level: 0 };
 }
 
 /// How a stream carries fax (ITU-T T.38).

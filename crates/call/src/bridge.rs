@@ -238,11 +238,15 @@ impl<'a> Party<'a> {
             AfterKey::Disconnect => Err(BridgeEnd::Disconnected(self.chan.id())),
         }
     }
-    /// The class it hears while `holder` holds it: its own when it has one, else the holder's.
+    /// The class it hears while `holder` holds it: its own when it has one, else what the holder suggests, or has itself.
     fn music_class(&self, holder: &Chan) -> String {
         let class = |chan: &Chan| chan.with(|c| c.music_class.clone()).unwrap_or_default();
         let own = class(self.chan);
-        if own.is_empty() || own == DEFAULT_MUSIC { class(holder) } else { own }
+        if !own.is_empty() && own != DEFAULT_MUSIC {
+            return own;
+        }
+        let suggested = holder.with(|c| c.music_suggested.clone()).unwrap_or_default();
+        if suggested.is_empty() { class(holder) } else { suggested }
     }
     fn end_music(&mut self) {
         if std::mem::take(&mut self.hears_music) {

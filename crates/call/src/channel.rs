@@ -184,6 +184,8 @@ pub struct NewChannel {
     pub language: String,
     /// Music class; empty is `default`.
     pub music_class: String,
+    /// Music class for whom it holds, when they have none of their own; empty: its own.
+    pub music_suggested: String,
     /// Formats of the channel, preferred first.
     pub formats: FormatSet,
     /// Whether we call rather than are called.
@@ -257,6 +259,8 @@ pub struct Channel {
     pub tone_zone: String,
     /// Music on hold class.
     pub music_class: String,
+    /// The class that those hear whom it holds, when they have none of their own; empty: its own.
+    pub music_suggested: String,
     /// The lot that it parks in where nobody names another (`CHANNEL(parkinglot)`).
     pub parking_lot: String,
     /// In which groups its calls ring, and of which it may take calls.
@@ -281,8 +285,8 @@ pub struct Channel {
     pub format: FormatId,
     /// Media stream, once the driver has opened one.
     pub stream: Option<StreamId>,
-    /// Its streams of video, by their order in its description; `None` where one is declined.
-    pub video: Vec<Option<StreamId>>,
+    /// Its streams that are passed through, by their slots; `None` where there is none.
+    pub passed: Vec<Option<StreamId>>,
     /// What those streams send.
     pub video_formats: FormatSet,
     /// The last play request.
@@ -363,6 +367,8 @@ pub struct Channel {
     pub rights: crate::features::Rights,
     /// Tones that it is listened to for.
     pub tones: Option<Box<crate::ToneCounts>>,
+    /// How loud it is and what it hears, when that was ever said.
+    pub volume: Option<Box<crate::Volume>>,
     /// What its dialplan has made of profiles of conferences (`CONFBRIDGE()`).
     pub conference: Option<Box<crate::conference::Custom>>,
     /// Its place in the queue that it waited in last, while it has talked to nobody there.
@@ -379,6 +385,13 @@ pub struct Channel {
     pub last_recording: Option<core::time::Duration>,
     /// What the media plane does for it.
     pub(crate) engaged: crate::engaged::Engaged,
+}
+
+impl Channel {
+    /// Its streams of video, of those that are passed through.
+    pub fn pictures(&self) -> &[Option<StreamId>] {
+        self.passed.get(..self.passed.len().min(base::VIDEO_SLOTS)).unwrap_or_default()
+    }
 }
 
 /// Most events a channel keeps for a story that does not listen; digits beyond are dropped, oldest first.

@@ -30,6 +30,8 @@ pub struct Settings {
     pub country: String,
     /// Directories.
     pub directories: Directories,
+    /// `transmit_silence`: an answered call that has nothing to hear is sent silence.
+    pub transmit_silence: bool,
     /// Call records: written at all.
     pub cdr_enabled: bool,
     /// `unanswered`: call records also for calls that nobody answered and that had no second party.
@@ -421,6 +423,7 @@ impl Core {
             language,
             tone_zone: String::new(),
             music_class: if new.music_class.is_empty() { "default".to_owned() } else { new.music_class },
+            music_suggested: new.music_suggested,
             parking_lot: new.parking_lot,
             pickup: new.pickup,
             rung_at: None,
@@ -433,7 +436,7 @@ impl Core {
             format: new.formats.first().unwrap_or(FormatId::SLIN),
             formats: new.formats,
             stream: None,
-            video: Vec::new(),
+            passed: Vec::new(),
             video_formats: FormatSet::EMPTY,
             last_play: PlayId(0),
             bridge: None,
@@ -471,6 +474,7 @@ impl Core {
             message: None,
             advance_watch: None,
             tones: None,
+            volume: None,
             is_told_ringing: false,
             rings_inside: false,
             keeps_digits: false,
@@ -550,7 +554,11 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.stream = Some(stream);
             channel.format = format;
+            let is_up = channel.answered.is_some();
             self.by_stream.insert(stream, id);
+            if is_up {
+                self.fill_silence(id);
+            }
         }
     }
     /// The channel a stream belongs to.
@@ -583,8 +591,16 @@ impl Core {
             }
             self.log_event(CelKind::Answer, id, |_| Vec::new());
             self.listen_for_fax(id, None);
+            self.fill_silence(id);
         }
         self.set_state(id, ChanState::Up);
+    }
+    /// An answered call hears silence rather than nothing, where that is wanted.
+    fn fill_silence(&mut self, id: ChannelId) {
+        let stream = self.get(id).and_then(|channel| channel.stream);
+        if let Some(stream) = stream.filter(|_| self.settings.transmit_silence) {
+            self.media(Command::FillSilence { stream, on: true });
+        }
     }
 
     /// Something happened on a channel: its story will hear of it. Bounded; the oldest digit makes room.
@@ -593,6 +609,7 @@ impl Core {
             self.notice_event(id, &event);
         }
         if let ChanEvent::Digit { digit, duration_ms, .. } = event {
+            self.volume_key(id, digit);
             self.log_event(CelKind::Dtmf, id, |_| {
                 vec![
                     ("digit", digit.to_char().to_string().into()),
@@ -809,7 +826,7 @@ impl Core {
             self.by_stream.remove(&stream);
             self.media(Command::Close { stream });
         }
-        for stream in channel.video.into_iter().flatten() {
+        for stream in channel.passed.into_iter().flatten() {
             self.media(Command::Close { stream });
         }
     }

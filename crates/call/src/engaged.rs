@@ -1,7 +1,7 @@
 //! What the media plane does for a channel besides carrying its sound: as long as it does any of it, the sound has to come
 //! here. Read off the commands that it is given, so that no application has to say it.
 
-use base::{BridgeId, ChannelId, Command, Listener, PlayId, StreamId};
+use base::{BridgeId, ChannelId, Command, Listener, Loudness, PlayId, StreamId};
 
 use crate::Core;
 
@@ -21,6 +21,10 @@ pub(crate) struct Engaged {
     /// Tones, and sound, that each listener watches for.
     watches_tone: [bool; Listener::COUNT],
     watches_sound: [bool; Listener::COUNT],
+    /// What comes of it is evened out.
+    holds_back: bool,
+    /// It is made louder, or hears louder.
+    shapes: bool,
     in_room: bool,
     monitors: Vec<u32>,
     murmurs: Vec<u32>,
@@ -47,6 +51,8 @@ impl Engaged {
             Command::WatchSound { listener, watch, .. } => {
                 note(&mut self.watches_sound, *listener, watch.is_some());
             }
+            Command::HoldBack { limits, .. } => self.holds_back = limits.is_some_and(|of| of.most_ms > 0),
+            Command::Shape { heard, sent, .. } => self.shapes = [*heard, *sent] != [Loudness::PLAIN; 2],
             Command::Enter { .. } => self.in_room = true,
             Command::Part { .. } => self.in_room = false,
             Command::Monitor { monitor, .. } => begin(&mut self.monitors, *monitor),
@@ -86,6 +92,8 @@ fn engaging(command: &Command) -> Option<StreamId> {
         | Command::WatchSilence { stream, .. }
         | Command::WatchTone { stream, .. }
         | Command::WatchSound { stream, .. }
+        | Command::HoldBack { stream, .. }
+        | Command::Shape { stream, .. }
         | Command::Enter { stream, .. }
         | Command::Part { stream }
         | Command::Monitor { stream, .. }

@@ -14,10 +14,10 @@ use call::transactions::TransactionRules;
 use call::{BanRules, Directories, PartyId, Presentation, Settings};
 use conf::Findings;
 use driver::sip::{
-    Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint, Exchange, FaxSettings,
-    Feedback, Filter, Glare, Identify, IdentifyBy, InboundPublication, Match, Operation, OutboundPublish,
-    Patience, Proof, Redirect, Registration, Rel100, ResourceList, Trace, VIDEO_STREAMS_MAX, VideoSettings,
-    Watching,
+    AUDIO_STREAMS_MAX, Access, Aor, Auth, Bind, CodecPrefs, Codecs, Config, DirectMedia, Dtmf, Endpoint,
+    Exchange, FaxSettings, Feedback, Filter, Glare, Identify, IdentifyBy, InboundPublication, Match,
+    Operation, OutboundPublish, Patience, Proof, Redirect, Registration, Rel100, ResourceList, Trace,
+    VIDEO_STREAMS_MAX, VideoSettings, Watching,
 };
 use sip::digest::{Algorithm, Hex};
 use sip::registration::Rules;
@@ -455,6 +455,9 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         rtp_timeout_hold: seconds(from.rtp_timeout_hold),
         rtp_keepalive: seconds(from.rtp_keepalive),
         marking: marking(from.tos_audio, from.cos_audio),
+        audio_streams: u8::try_from(from.max_audio_streams)
+            .unwrap_or(AUDIO_STREAMS_MAX)
+            .min(AUDIO_STREAMS_MAX),
         video: VideoSettings {
             formats: from.allow.video,
             streams: u8::try_from(from.max_video_streams).unwrap_or(VIDEO_STREAMS_MAX).min(VIDEO_STREAMS_MAX),
@@ -881,6 +884,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         language: options.defaultlanguage.clone(),
         country: snapshot.tones.general.country.clone(),
         directories: directories(snapshot),
+        transmit_silence: options.transmit_silence,
         cdr_enabled: general.enable,
         cdr_unanswered: general.unanswered,
         cdr_congestion: general.congestion,

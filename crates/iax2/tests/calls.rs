@@ -644,3 +644,39 @@ fn rfc5456_6_7_3_both_sides_know_how_each_receives_the_voice_of_the_other() {
     assert_eq!((told.received, told.lost, told.delay_ms, told.dropped), (1947, 3, 60, 2));
     assert!(world.of(1).any(|event| *event == Event::Asked(callee)));
 }
+
+#[test]
+fn who_says_nothing_at_all_in_the_time_it_was_given_is_given_up() {
+    let dial = |autokill| Dial { called: b"100", autokill, ..Dial::to(address(1)) };
+    for (name, autokill, silent, over_ms) in [
+        ("nobody there", Some(ms(750)), true, 750..800),
+        ("nobody there, as the protocol has it", None, true, 20_000..61_000),
+    ] {
+        let mut world = World::two();
+        world.net.loss = if silent { 100 } else { 0 };
+        let begun = world.now;
+        let leg = world.act(0, |machine, now, out| machine.dial(now, &dial(autokill), out)).unwrap();
+        world.run(secs(120), &mut |_, _, _| {});
+        let (at, _, event, _) = world.told.iter().find(|(_, side, ..)| *side == 0).expect(name);
+        let gone = Event::Ended { leg, cause: Cause::DESTINATION_OUT_OF_ORDER, text: Vec::new() };
+        assert_eq!(*event, gone, "{name}");
+        assert!(over_ms.contains(&(*at - begun).as_millis()), "{name}: {:?}", *at - begun);
+        world.net.loss = 0;
+        world.assert_empty();
+    }
+    // Who answers the first frame has the time that everybody has: it is asked who it is, and takes ten seconds to accept.
+    let mut world = World::two();
+    let hurried = dial(Some(ms(750)));
+    world.act(0, |machine, now, out| machine.dial(now, &hurried, out)).unwrap();
+    let mut called = None;
+    world.run(secs(10), &mut |_, side, event| {
+        if let (1, Event::Call(leg, _)) = (side, event) {
+            called = Some(*leg);
+        }
+    });
+    let callee = called.expect("a call");
+    assert!(world.of(0).next().is_none(), "{:?}", world.told);
+    world.act(1, |machine, now, out| machine.accept(now, callee, &accept_any(), out)).unwrap();
+    world.run(secs(1), &mut |_, _, _| {});
+    assert!(matches!(world.of(0).next(), Some(Event::Accepted(..))), "{:?}", world.told);
+}

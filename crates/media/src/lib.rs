@@ -8,7 +8,7 @@
 //! `receive` and `send` (the packet path), `ear` (jitter buffer, decoder), `mouth` (encoder), `groups` (who is coded side
 //! by side), `digits`, `phase` (what time goes into), `sealed` (SRTP), `relay` (bridges below the worker), `report` (RTCP),
 //! `room` (more than two who hear each other), `show` (whom they see), `trace` (packets that somebody wants to see), `wheel`
-//! (slots), `whisper` (beeps beside a talk).
+//! (slots), `whisper` (beeps beside a talk), `shaper` (how loud it is).
 #![forbid(unsafe_code)]
 
 mod digits;
@@ -28,6 +28,7 @@ mod room;
 mod routes;
 mod sealed;
 mod send;
+mod shaper;
 mod show;
 mod stream;
 mod taps;

@@ -168,7 +168,7 @@ impl Playing {
     pub(crate) fn rate(&self) -> SampleRate {
         self.clip.format.rate()
     }
-    /// Somebody begins or ceases to murmur beside a clip.
+    /// What its peer hears is made for it alone from here on, or no longer.
     pub(crate) fn set_voiced(&mut self, voiced: bool, plan: &Plan, coders: &Coders) {
         let is_live = matches!(&self.way, Way::Voice(voice) if matches!(voice.source, Source::Live(_)));
         if self.voiced != voiced && !is_live {
@@ -237,7 +237,7 @@ impl Playing {
         if !self.sound(linear) {
             return false;
         }
-        if let Some(whisper) = whisper.filter(|whisper| whisper.murmurs()) {
+        if let Some(whisper) = whisper.filter(|whisper| whisper.lasts()) {
             whisper.add(linear, rate, taps);
         }
         let Some(mouth) = self.mouth() else { return false };

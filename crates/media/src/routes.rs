@@ -89,7 +89,9 @@ impl<P: PacketIo> Desk<'_, P> {
                 // What nobody here can take apart goes on in the packets it came in, whatever their length.
                 let same_bytes = from == to || codec::direct(from, to).is_some();
                 let can_code = coded.contains(from) && coded.contains(to);
-                let must_code = whispers && can_code;
+                // What is to be held back is evened out in an ear.
+                let is_held_back = source.held_back.is_some_and(|limits| limits.most_ms > 0);
+                let must_code = (whispers || is_held_back || source.shaper.is_some()) && can_code;
                 if same_bytes && (same_length || internal || !from.is_coded()) && !must_code {
                     Feed::Relay(source.id)
                 } else if can_code {
@@ -108,8 +110,8 @@ impl<P: PacketIo> Desk<'_, P> {
         let is_alone = feed == Feed::Quiet && stream.room.is_none() && coded.contains(to);
         let from = match feed {
             Feed::Transcode(_) => Some(heard),
-            // Who is murmured to and hears nothing else.
-            Feed::Quiet if is_alone && stream.is_murmured_to() => Some(to.rate()),
+            // Who is murmured to and hears nothing else, or is to hear silence.
+            Feed::Quiet if is_alone && stream.is_made_sound_for() => Some(to.rate()),
             Feed::Quiet | Feed::Relay(_) => None,
         };
         if let Some(whisper) = &mut stream.whisper {
@@ -152,7 +154,7 @@ impl<P: PacketIo> Desk<'_, P> {
             .filter(|_| matches!(stream.feed, Feed::Transcode(_)));
         let beside = stream.play.as_ref().map(|play| play.rate()).or(room_rate).or(heard_rate);
         let beside = beside.unwrap_or(stream.format.rate());
-        let beside = stream.is_murmured_to().then_some(beside);
+        let beside = stream.hears_apart().then_some(beside);
         let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
             stream.taps = None;

@@ -241,30 +241,37 @@ impl<P: PacketIo> Desk<'_, P> {
             self.plan_routes(id);
         }
     }
-    /// Sends what is murmured to a peer that hears nothing else.
+    /// Sends what is murmured to a peer that hears nothing else, or silence.
     fn murmur(&mut self, id: StreamId, ms: u8) {
         let Some(stream) = self.streams.get_mut(id) else { return };
-        let Stream { mouth: Some(mouth), whisper: Some(whisper), taps, feed: Feed::Quiet, .. } = stream
-        else {
-            return;
-        };
-        if stream.room.is_some() || !whisper.murmurs() {
+        if stream.mouth.is_none() || stream.room.is_some() || !stream.is_made_sound_for() {
             return;
         }
+        let Stream { mouth: Some(mouth), whisper, taps, feed: Feed::Quiet, .. } = stream else { return };
         *self.current = Some(id);
         let rate = stream.format.rate();
         let count = rate.0 as usize * usize::from(ms) / 1000;
         let Some(linear) = self.scratch.linear.get_mut(..count) else { return };
         linear.fill(0);
-        whisper.add(linear, rate, taps.as_deref_mut());
+        if let Some(whisper) = whisper {
+            whisper.add(linear, rate, taps.as_deref_mut());
+        }
         mouth.listen(linear);
         self.utter(id);
         self.io.phase(Phase::Jitter);
     }
 
-    /// Takes `ms` of what `id` has heard into the linear buffer and shows it to the taps; `None` when there is nothing to
-    /// pass on.
+    /// Takes `ms` of what `id` has heard into the linear buffer, shows it to the taps, and makes it as loud as is wanted;
+    /// `None` when there is nothing to pass on.
     pub(crate) fn take_heard(&mut self, id: StreamId, ms: u8) -> Option<usize> {
+        let count = self.take_tapped(id, ms)?;
+        if let Some(Stream { shaper: Some(shaper), ear: Some(ear), .. }) = self.streams.get_mut(id) {
+            let linear = self.scratch.linear.get_mut(..count)?;
+            shaper.shape(linear, ear.format().rate());
+        }
+        Some(count)
+    }
+    fn take_tapped(&mut self, id: StreamId, ms: u8) -> Option<usize> {
         let stream = self.streams.get_mut(id)?;
         *self.current = Some(id);
         let ear = stream.ear.as_mut()?;

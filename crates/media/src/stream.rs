@@ -21,6 +21,7 @@ use crate::mouth::Mouth;
 use crate::play::Playing;
 use crate::relay::Below;
 use crate::report::Report;
+use crate::shaper::Shaper;
 use crate::show::Pictures;
 use crate::taps::Taps;
 use crate::wheel::Seat;
@@ -142,6 +143,10 @@ pub(crate) struct Stream<L> {
     pub(crate) mouth: Option<Box<Mouth>>,
     /// What its peer hears besides.
     pub(crate) whisper: Option<Box<Whisper>>,
+    /// Its peer is sent silence when there is nothing else.
+    pub(crate) fills_silence: bool,
+    /// What makes its peer louder for all who hear it.
+    pub(crate) shaper: Option<Box<Shaper>>,
     pub(crate) fax: Option<Box<FaxLine>>,
     pub(crate) report: Report,
     /// Changes of the format that arrives since the plan, up to a bound.
@@ -219,6 +224,8 @@ impl<L> Stream<L> {
             tie: None,
             mouth: None,
             whisper: None,
+            fills_silence: false,
+            shaper: None,
             fax: None,
             report: Report::new(&plan, now),
             totals: StreamStats::default(),
@@ -273,13 +280,18 @@ impl<L> Stream<L> {
         let is_plain = is_known && !self.reroute && self.ear.is_none();
         (if self.echo { Some(self.id) } else { self.bridge }).filter(|_| is_plain)
     }
-    /// Whether somebody speaks to its peer beside what that hears.
-    pub(crate) fn is_murmured_to(&self) -> bool {
-        self.whisper.as_ref().is_some_and(|whisper| whisper.murmurs())
+    /// Whether what its peer hears is made for it alone.
+    pub(crate) fn hears_apart(&self) -> bool {
+        self.whisper.as_ref().is_some_and(|whisper| whisper.lasts())
     }
-    /// What it plays goes through an encoder of its own while somebody murmurs beside it.
+    /// Whether its peer is sent something though nobody talks to it and nothing plays.
+    pub(crate) fn is_made_sound_for(&self) -> bool {
+        let murmurs = self.whisper.as_ref().is_some_and(|whisper| whisper.murmurs());
+        murmurs || self.fills_silence && self.leg.is_some()
+    }
+    /// What it plays goes through an encoder of its own while its peer hears something made for it alone.
     pub(crate) fn settle_play(&mut self, coders: &Coders) {
-        let voiced = self.is_murmured_to();
+        let voiced = self.hears_apart();
         if let Some(playing) = &mut self.play {
             playing.set_voiced(voiced, &self.plan, coders);
         }

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use base::{AudioSource, Clip, FormatId, SampleRate};
+use base::{AudioSource, Clip, FormatId, Loudness, SampleRate};
 use codec::{Resampler, mix};
 
 use crate::ear::FRAME_SAMPLES_MAX;
+use crate::shaper::Shaper;
 use crate::taps::Taps;
 
 /// Room for what a resampler may give beyond a whole frame.
@@ -14,11 +15,12 @@ const SPARE: usize = 8;
 /// Most who speak to one peer at once; more are not heard. Supervisors of one agent are two or three.
 const MURMURS_MAX: usize = 16;
 
-/// All that is added to what a stream's encoder listens to.
+/// All that is added to what a stream's encoder listens to, and how loud that is made.
 #[derive(Default)]
 pub(crate) struct Whisper {
     clip: Option<Beep>,
     murmurs: Vec<Murmur>,
+    shaper: Option<Shaper>,
 }
 
 /// One clip on its way.
@@ -63,9 +65,17 @@ impl Whisper {
     pub(crate) fn murmurs(&self) -> bool {
         !self.murmurs.is_empty()
     }
-    /// Whether nothing is left to say.
+    /// Makes all that it hears as loud as is wanted from here on.
+    pub(crate) fn shape(&mut self, wanted: Loudness) {
+        self.shaper = Shaper::renewed(self.shaper.take(), wanted);
+    }
+    /// Whether whatever it hears, prompts too, is made for it alone: somebody speaks, or it is made louder.
+    pub(crate) fn lasts(&self) -> bool {
+        self.murmurs() || self.shaper.is_some()
+    }
+    /// Whether nothing is left to do.
     pub(crate) fn is_empty(&self) -> bool {
-        self.clip.is_none() && self.murmurs.is_empty()
+        self.clip.is_none() && !self.lasts()
     }
     /// Forgets a clip that nobody can hear.
     pub(crate) fn drop_clip(&mut self) {
@@ -102,6 +112,9 @@ impl Whisper {
             let room = linear.get_mut(..wanted).unwrap_or_default();
             let count = source.read(room).min(wanted);
             way.add(frame, linear.get(..count).unwrap_or_default());
+        }
+        if let Some(shaper) = &mut self.shaper {
+            shaper.shape(frame, rate);
         }
     }
 }

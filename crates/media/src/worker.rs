@@ -20,6 +20,7 @@ use crate::phase::Phase;
 use crate::play::Playing;
 use crate::report::Said;
 use crate::room::Rooms;
+use crate::shaper::Shaper;
 use crate::stream::{Moving, Slab, Stream, tidy};
 use crate::taps::Taps;
 use crate::trace::{Carried, Noted, Trace, Traced, Tracing};
@@ -581,6 +582,20 @@ impl<P: PacketIo> Desk<'_, P> {
                 if let Some(found) = self.enter(stream) {
                     found.held_back = limits;
                     found.ear = None;
+                    self.plan_routes(stream);
+                }
+            }
+            Command::Shape { stream, heard, sent } => {
+                if let Some(found) = self.enter(stream) {
+                    let before = found.shaper.take().map(|shaper| *shaper);
+                    found.shaper = Shaper::renewed(before, heard).map(Box::new);
+                    found.whisper.get_or_insert_default().shape(sent);
+                    self.plan_routes(stream);
+                }
+            }
+            Command::FillSilence { stream, on } => {
+                if let Some(found) = self.enter(stream) {
+                    found.fills_silence = on;
                     self.plan_routes(stream);
                 }
             }

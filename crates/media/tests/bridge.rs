@@ -5,7 +5,8 @@ mod common;
 use std::sync::mpsc;
 
 use base::{
-    AudioSink, Command, Digit, Direction, DtmfMode, Event, FormatId, Instant, PlayId, RxPayload, StreamId,
+    AudioSink, Command, Digit, Direction, DtmfMode, Event, FormatId, Gain, HoldBack, Instant, Loudness,
+    MemberSettings, PlayId, RoomId, RoomSettings, RxPayload, StreamId,
 };
 use common::*;
 
@@ -555,4 +556,159 @@ fn a_peer_on_hold_is_not_heard_and_does_not_hear() {
         assert_eq!(sent.len(), 10);
     }
     assert_eq!(plant.worker.load().discards.of(rtp::Discard::Muted), 5);
+}
+
+#[test]
+fn what_is_to_be_held_back_leaves_a_relay_evenly_however_it_comes() {
+    for (name, limits, spread) in [
+        ("as it comes", None, 40),
+        ("held back", Some(HoldBack { least_ms: 60, most_ms: 200 }), 20),
+        ("not any more", Some(HoldBack { least_ms: 0, most_ms: 0 }), 40),
+    ] {
+        let mut plant = Plant::new();
+        let [a, b] = [0, 1].map(|n| plant.open(plan(n, FormatId::ULAW, 0)));
+        plant.command(Command::Join { a, b });
+        let (mut alice, mut bob) = (Phone::new(a, 0), Phone::new(b, 0));
+        let held = Some(HoldBack { least_ms: 60, most_ms: 200 });
+        plant.command(Command::HoldBack { stream: a, limits: held });
+        plant.command(Command::HoldBack { stream: a, limits });
+        for pair in 0..100_u8 {
+            // Two packets of hers at once, every 40 ms; his as they should come.
+            for _ in 0..2 {
+                alice.say(&mut plant, &[pair; 160]);
+            }
+            for _ in 0..2 {
+                bob.say(&mut plant, &[7; 160]);
+                plant.run(20);
+            }
+        }
+        let sent = plant.sent_by(b);
+        let late = sent.get(20..).unwrap();
+        let gaps: Vec<u64> = late.windows(2).map(|two| two[1].at_ms - two[0].at_ms).collect();
+        assert_eq!(gaps.iter().max(), Some(&spread), "{name}: {gaps:?}");
+        assert_eq!(gaps.iter().filter(|gap| **gap == 0).count() > 50, spread == 40, "{name}");
+        let mut order = said(late);
+        order.dedup();
+        assert!(order.windows(2).all(|two| two[0] < two[1]), "{name}: {order:?}");
+        assert_continuous(&sent, 160);
+        // The other way is nobody's business.
+        assert_eq!(plant.sent_by(a).len(), 200, "{name}");
+    }
+}
+
+/// 20 ms of 500 Hz with a mean absolute amplitude of 1000, in whole periods.
+fn thousand() -> Vec<u8> {
+    let angle = |n: u16| f64::from(n) * core::f64::consts::TAU / 16.0;
+    let linear: Vec<i16> = (0..160).map(|n| (angle(n).sin() * 1591.0) as i16).collect();
+    let mut coded = vec![0; 160];
+    codec::Encoder::new(FormatId::ULAW).encode(&linear, &mut coded);
+    coded
+}
+/// Mean absolute amplitude of what was sent, but for the first packets.
+fn loudness(sent: &[Sent]) -> u64 {
+    let linear = decode(FormatId::ULAW, sent.get(50..).unwrap());
+    linear.iter().map(|sample| u64::from(sample.unsigned_abs())).sum::<u64>() / linear.len() as u64
+}
+
+#[test]
+fn a_peer_is_heard_and_hears_as_loud_as_is_wanted_in_a_bridge_in_a_room_and_with_a_prompt() {
+    let plain = Loudness::PLAIN;
+    let times = |step| Loudness { gain: Gain::of_step(step), level: 0 };
+    let level = |level| Loudness { gain: Gain::UNITY, level };
+    // Of a tone at 1000 in both directions: what A hears of B, and B of A.
+    for (name, heard, sent, at_a, at_b) in [
+        ("as it comes", plain, plain, 1000, 1000),
+        ("A is three times as loud", times(3), plain, 1000, 3000),
+        ("A hears a quarter", plain, times(-4), 250, 1000),
+        ("both", times(2), times(4), 4000, 2000),
+        ("automatic", level(4000), level(2000), 2000, 4000),
+    ] {
+        for place in ["bridge", "room", "prompt"] {
+            let mut plant = Plant::new();
+            let [a, b] = [0, 1].map(|n| plant.open(plan(n, FormatId::ULAW, 0)));
+            let tone = thousand();
+            let mut clip_of = Vec::new();
+            match place {
+                "bridge" => plant.command(Command::Join { a, b }),
+                "room" => {
+                    let mixing = RoomSettings::default();
+                    for stream in [a, b] {
+                        let member = MemberSettings::default();
+                        plant.command(Command::Enter { stream, room: RoomId::new(1, 1), mixing, member });
+                    }
+                }
+                _ => clip_of = tone.repeat(300),
+            }
+            plant.command(Command::Shape { stream: a, heard, sent });
+            if !clip_of.is_empty() {
+                let clip = clip(FormatId::ULAW, clip_of);
+                plant.command(Command::Play { stream: a, play: PlayId(1), clip, offset: 0 });
+            }
+            let (mut alice, mut bob) = (Phone::new(a, 0), Phone::new(b, 0));
+            for _ in 0..150 {
+                alice.say(&mut plant, &tone);
+                bob.say(&mut plant, &tone);
+                plant.run(20);
+            }
+            let near = |is: u64, wanted: u64| is.abs_diff(wanted) <= wanted / 10;
+            let at = loudness(&plant.sent_by(a));
+            assert!(near(at, at_a), "{name}, {place}: A hears {at}, {at_a} expected");
+            if place != "prompt" {
+                let at = loudness(&plant.sent_by(b));
+                assert!(near(at, at_b), "{name}, {place}: B hears {at}, {at_b} expected");
+            }
+            // And as it was again.
+            plant.command(Command::Shape { stream: a, heard: plain, sent: plain });
+            let before = plant.sent_by(a).len();
+            for _ in 0..60 {
+                alice.say(&mut plant, &tone);
+                bob.say(&mut plant, &tone);
+                plant.run(20);
+            }
+            let after = plant.sent_by(a);
+            let at = loudness(after.get(before..).unwrap());
+            assert!(near(at, 1000), "{name}, {place}: {at} afterwards");
+        }
+    }
+}
+
+#[test]
+fn who_is_to_hear_silence_is_sent_it_whenever_there_is_nothing_else() {
+    for (format, payload) in [(FormatId::ULAW, 0), (FormatId::GSM, 3), (FormatId::OPUS, 107)] {
+        let mut plant = Plant::new();
+        let [a, b] = [0, 1].map(|n| plant.open(plan(n, format, payload)));
+        let internal = plant.open_internal(plan(2, format, payload));
+        plant.run(200);
+        assert!(plant.sent_by(a).is_empty(), "{format}");
+        for stream in [a, internal] {
+            plant.command(Command::FillSilence { stream, on: true });
+        }
+        plant.run(1000);
+        let silence = plant.sent_by(a);
+        assert_eq!(silence.len(), 50, "{format}");
+        let loudest = decode(format, &silence).iter().map(|sample| sample.unsigned_abs()).max();
+        assert!(loudest < Some(50), "{format}: {loudest:?}");
+        // In a bridge only what the other one says goes out, which is nothing here.
+        plant.command(Command::Join { a, b });
+        plant.run(1000);
+        assert_eq!(plant.sent_by(a).len(), 50, "{format}");
+        plant.command(Command::Part { stream: a });
+        // A prompt is heard instead, then it is quiet again.
+        let prompt = clip(format, tone(format, 500.0, 400));
+        plant.command(Command::Play { stream: a, play: PlayId(1), clip: prompt, offset: 0 });
+        plant.run(400);
+        let before = plant.sent_by(a).len();
+        plant.run(600);
+        let sent = plant.sent_by(a);
+        assert!(sent.len().abs_diff(100) <= 1, "{format}: {}", sent.len());
+        assert_continuous(&sent, format.rtp_clock() / 50);
+        let last = decode(format, sent.get(before + 5..).unwrap());
+        let loudest = last.iter().map(|sample| sample.unsigned_abs()).max();
+        assert!(loudest < Some(50), "{format}: {loudest:?}");
+        plant.command(Command::FillSilence { stream: a, on: false });
+        let before = plant.sent_by(a).len();
+        plant.run(500);
+        assert_eq!(plant.sent_by(a).len(), before, "{format}");
+        assert_eq!(plant.worker.load().panics, 0);
+    }
 }

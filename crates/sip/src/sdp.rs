@@ -15,14 +15,14 @@ mod answer;
 mod crypto;
 mod fax;
 mod local;
+mod passed;
 mod payload;
-mod video;
 
 pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
 pub use crypto::{CryptoFlaw, Encryption, hide_keys};
 pub use fax::{FaxStream, FaxTerms};
 pub use local::{Elsewhere, Feedback, Local};
-pub use video::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
+pub use passed::{LocalPassed, NegotiatedPassed, PassedFormat, VideoFeedback, passed_offered};
 
 /// Longest session description in bytes; far more than the streams below can need.
 pub const MAX_SDP: usize = 16 * 1024;

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{
-    AudioSink, ChannelId, Clip, Command, Event, FormatId, Gain, Instant, MonitorSettings, Plan, PlayEnd,
-    PlayId, SoundWatch, StreamId,
+    AudioSink, ChannelId, Clip, Command, Event, FormatId, Gain, Instant, Loudness, MonitorSettings, Plan,
+    PlayEnd, PlayId, SoundWatch, StreamId,
 };
 use call::{
     Afterwards, ClipAnswer, ClipWant, Database, Level, Library, Log, MediaDoor, MediaRefused, MusicAnswer,
@@ -265,6 +265,17 @@ impl MediaDoor for Media {
             }
             Command::HoldBack { stream, limits: None } => {
                 state.say(&format!("#{} is held back as usual", stream.slot))
+            }
+            Command::Shape { stream, heard, sent } => {
+                let of = |side: Loudness| match side.level {
+                    0 => side.gain.0.to_string(),
+                    level => format!("{} at {level}", side.gain.0),
+                };
+                state.say(&format!("#{} is made heard {}, sent {}", stream.slot, of(heard), of(sent)));
+            }
+            Command::FillSilence { stream, on } => {
+                let what = if on { "silence" } else { "nothing" };
+                state.say(&format!("#{} hears {what} when there is nothing to hear", stream.slot));
             }
             Command::WatchSound { stream, listener, watch: Some(watch) } => {
                 let SoundWatch { threshold, sound_ms, silence_ms, .. } = watch;

@@ -1,5 +1,5 @@
 //! Functions whose items are kept with the call and given back, while what they ask for does not exist: fax, geolocation,
-//! call completion, and sound that is made louder or otherwise changed. Each write of one says so in the log.
+//! call completion, and sound that is changed. Each write of one says so in the log.
 
 use core::time::Duration;
 
@@ -106,18 +106,6 @@ pub(super) const COMPLETION: Kept = Kept {
         item("cc_agent_dialstring", ""),
     ],
     missing: "no call is completed later",
-};
-
-pub(super) const VOLUME: Kept = Kept {
-    name: "VOLUME",
-    items: &[item("tx", "0"), item("rx", "0")],
-    missing: "sound is as loud as it came",
-};
-
-pub(super) const AGC: Kept = Kept {
-    name: "AGC",
-    items: &[item("rx", "off"), item("tx", "off")],
-    missing: "sound is as loud as it came",
 };
 
 pub(super) const DENOISE: Kept = Kept {

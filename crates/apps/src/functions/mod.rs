@@ -10,6 +10,7 @@ mod features;
 mod kept;
 mod listening;
 mod locks;
+mod loudness;
 mod party;
 mod quality;
 mod queue;
@@ -66,8 +67,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::FaxOpt => kept::FAX.read(call, text, out),
         F::GeolocProfile => kept::GEOLOCATION.read(call, text, out),
         F::CallCompletion => kept::COMPLETION.read(call, text, out),
-        F::Volume => kept::VOLUME.read(call, text, out),
-        F::Agc => kept::AGC.read(call, text, out),
+        F::Volume => loudness::read(call, text, out),
+        F::Agc => loudness::read_level(call, text, out),
         F::Denoise => kept::DENOISE.read(call, text, out),
         F::StirShaken => kept::read_identities(text, out),
         F::SayFiles => sight::read_files(call, text, out),
@@ -193,8 +194,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         F::FaxOpt => kept::FAX.write(call, text, value),
         F::GeolocProfile => kept::GEOLOCATION.write(call, text, value),
         F::CallCompletion => kept::COMPLETION.write(call, text, value),
-        F::Volume => kept::VOLUME.write(call, text, value),
-        F::Agc => kept::AGC.write(call, text, value),
+        F::Volume => loudness::write(call, text, value),
+        F::Agc => loudness::write_level(call, text, value),
         F::Denoise => kept::DENOISE.write(call, text, value),
         F::PitchShift => kept::PITCH.write(call, text, value),
         F::Scramble => kept::SCRAMBLE.write(call, text, value),

@@ -130,7 +130,7 @@ impl Core {
     pub(super) fn conference_show(&mut self, name: &str) {
         let Some(conference) = self.conferences.get(name) else { return };
         let room = conference.room;
-        let streams_of = |id: ChannelId| self.get(id).map_or(&[][..], |channel| channel.video.as_slice());
+        let streams_of = |id: ChannelId| self.get(id).map_or(&[][..], |channel| channel.pictures());
         let is_there = |member: &&super::Member| !member.waits && !member.is_away && member.leaves.is_none();
         let there = conference.members.iter().filter(is_there).map(|member| member.channel);
         let cameras: Vec<_> = there.filter(|id| streams_of(*id).iter().any(Option::is_some)).collect();
@@ -190,7 +190,7 @@ impl Core {
     }
     /// Takes a channel's video out of the conference that it has left.
     pub(super) fn conference_part_video(&mut self, name: &str, id: ChannelId) {
-        let streams = self.get(id).map(|channel| channel.video.clone()).unwrap_or_default();
+        let streams = self.get(id).map(|channel| channel.pictures().to_vec()).unwrap_or_default();
         for stream in streams.into_iter().flatten() {
             let Some(conference) = self.conferences.by_name.get_mut(name) else { return };
             if conference.vision.inside.remove(&stream) {
@@ -206,7 +206,7 @@ impl Core {
     /// A worker's word on who leads the talk.
     pub(crate) fn conference_speaker(&mut self, id: ChannelId) {
         // Who has no camera is heard, and the one before is seen on.
-        let has_camera = self.get(id).is_some_and(|channel| channel.video.iter().any(Option::is_some));
+        let has_camera = self.get(id).is_some_and(|channel| channel.pictures().iter().any(Option::is_some));
         let Some(name) = self.conferences.of_channel.get(&id).filter(|_| has_camera).cloned() else { return };
         let Some(conference) = self.conferences.by_name.get_mut(&name) else { return };
         conference.vision.speaker = Some(id);
@@ -218,7 +218,7 @@ impl Core {
         if !conference.members.iter().any(|member| member.channel == id) {
             return Err(NoVideo::NotThere(NotThere::Member));
         }
-        if !self.get(id).is_some_and(|channel| channel.video.iter().any(Option::is_some)) {
+        if !self.get(id).is_some_and(|channel| channel.pictures().iter().any(Option::is_some)) {
             return Err(NoVideo::NoCamera);
         }
         if let Some(conference) = self.conferences.by_name.get_mut(name) {
@@ -240,13 +240,14 @@ impl Core {
     /// Whose whole picture is wanted, of a stream that is shown in a conference.
     pub fn conference_camera(&self, stream: StreamId) -> Option<ChannelId> {
         let members = self.conferences.iter().flat_map(|conference| &conference.members);
-        let has = |id: &ChannelId| self.get(*id).is_some_and(|channel| channel.video.contains(&Some(stream)));
+        let has =
+            |id: &ChannelId| self.get(*id).is_some_and(|channel| channel.pictures().contains(&Some(stream)));
         members.map(|member| member.channel).find(has)
     }
     /// A member asks for whole pictures of what it sees.
     pub fn conference_ask_pictures(&mut self, id: ChannelId) {
         let Some(conference) = self.conferences.of(id) else { return };
-        let streams = self.get(id).map_or(&[][..], |channel| channel.video.as_slice());
+        let streams = self.get(id).map_or(&[][..], |channel| channel.pictures());
         let seen = streams.iter().flatten().filter_map(|stream| conference.vision.shown.get(stream));
         for stream in seen.copied().collect::<Vec<_>>() {
             self.media(Command::AskPicture { stream });

@@ -551,7 +551,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "VOLUME",
         "VOLUME(direction[,options])",
-        "Takes a gain for TX or RX and gives it back; sound stays as loud as it came, which is logged.",
+        "How loud others are for it (TX), or it for others (RX): 3 is three times, -3 a third. With option p its keys * and # change it by one.",
         F::Volume,
         true,
         true,
@@ -559,7 +559,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "AGC",
         "AGC(direction)",
-        "Takes a level for automatic gain in rx or tx and gives it back; nothing is levelled, which is logged.",
+        "The loudness that talking is brought to: of the channel (rx) or of whom it hears (tx), 1 to 32768, or off.",
         F::Agc,
         true,
         true,

@@ -75,8 +75,10 @@ pub struct Common {
     pub source: Option<SocketAddr>,
     /// `parkinglot`.
     pub parking_lot: String,
-    /// `adsi`, `immediate`: a call without a number goes to extension `s` at once, and the caller is told so.
+    /// `immediate`: a call without a number goes to extension `s` at once, instead of waiting for what it dials.
     pub immediate: bool,
+    /// `forcejitterbuffer`: what arrives is evened out where it is relayed, too.
+    pub evens_out: bool,
     /// It is a row of a database.
     pub is_realtime: bool,
 }
@@ -108,6 +110,7 @@ impl Default for Common {
             source: None,
             parking_lot: String::new(),
             immediate: false,
+            evens_out: false,
             is_realtime: false,
         }
     }
@@ -131,8 +134,8 @@ pub struct User {
     pub keys: Vec<String>,
     /// What users and peers have in common.
     pub common: Common,
-    /// `amaflags`: what call records say.
-    pub ama_flags: String,
+    /// `amaflags`: what call records say; `None`: what they say of calls of anybody.
+    pub ama_flags: Option<call::AmaFlags>,
 }
 
 /// Where a peer is.
@@ -272,8 +275,10 @@ pub struct Config {
     pub lease_min: u16,
     /// `maxregexpire`, seconds.
     pub lease_max: u16,
-    /// `autokill`: calls and pokes that nobody acknowledges end after so long; `None`: as the protocol says.
+    /// `autokill`: calls to who says nothing at all end after so long; `None`: as the protocol says.
     pub autokill: Option<Duration>,
+    /// `shrinkcallerid`: brackets, blanks, dots and dashes are taken out of callers' numbers.
+    pub shrink_caller_id: bool,
     /// `delayreject`: who fails to prove who it is hears so after a second.
     pub delay_reject: bool,
     /// `authdebug`: what was wrong about who fails is told in the log.
@@ -315,6 +320,7 @@ impl Default for Config {
             lease_min: 60,
             lease_max: 3600,
             autokill: None,
+            shrink_caller_id: true,
             delay_reject: false,
             auth_debug: false,
             mailbox_detail: true,

@@ -2,7 +2,7 @@
 
 use ::iax2::Event;
 use ::iax2::frame::Control;
-use base::{Cause, Digit, FormatId};
+use base::{Cause, Command, Digit, FormatId, HoldBack};
 use call::{ChanEvent, ChanState, Core, Level, Location};
 
 use super::leg::Stage;
@@ -12,6 +12,8 @@ use super::{At, IaxDriver};
 
 /// What a digit that comes whole is said to last, ms.
 const DIGIT_MS: u32 = 100;
+/// What voice waits at least that is evened out in any case, ms: a packet of the field's usual length in hand.
+const EVENED_LEAST_MS: u16 = 20;
 
 impl IaxDriver {
     pub(super) fn happened(&mut self, core: &mut Core, socket: u32, event: Event) {
@@ -109,6 +111,10 @@ impl IaxDriver {
                 leg.voice = Some(Voice::new(stream, formats));
                 self.by_stream.insert(stream, handle);
                 core.set_stream(leg.channel, stream, format);
+                if leg.party.common().evens_out && jitter > 0 {
+                    let limits = HoldBack { least_ms: EVENED_LEAST_MS.min(jitter), most_ms: jitter };
+                    core.media(Command::HoldBack { stream, limits: Some(limits) });
+                }
                 true
             }
             Err(why) => {

@@ -99,15 +99,18 @@ impl IaxDriver {
         let own = user.contexts.first().map_or("default", String::as_str);
         let context = if wanted.is_empty() { own } else { &wanted };
         let number = text(fields.called);
-        let caller = caller_of(&user, &request);
-        let exten = if number.is_empty() { "s" } else { &number };
+        let caller = self.caller_of(&user, &request);
+        let is_unsaid = number.is_empty() || number == NUMBER_LATER && user.common.immediate;
+        let exten = if is_unsaid { "s" } else { &number };
         let may = wanted.is_empty() || may_go_to(&user, &wanted);
         let reach = match may {
             true => core.reach_of_call(context, exten, caller.number()),
             false => Reach::None,
         };
         // A switch asks for numbers first, and dials one of them then.
-        let later = may && (number == NUMBER_LATER || (number.is_empty() && reach != Reach::Whole));
+        let later = may
+            && !user.common.immediate
+            && (number == NUMBER_LATER || (number.is_empty() && reach != Reach::Whole));
         if reach != Reach::Whole && !later {
             let line = format!(
                 "Call from '{}' ({}) to extension '{}' rejected because it is not found in context '{}'.",
@@ -141,6 +144,9 @@ impl IaxDriver {
             false => self.ring(core, at, unnumbered, exten),
         }
     }
+    fn caller_of(&self, user: &User, request: &Request) -> PartyId {
+        caller_of(user, request, self.config.shrink_caller_id)
+    }
     /// Makes the channel of a call that is accepted.
     fn ring(&mut self, core: &mut Core, at: At, call: Unnumbered, exten: String) {
         let Unnumbered { user, request, context, format } = call;
@@ -154,11 +160,12 @@ impl IaxDriver {
             base_name: format!("IAX2/{}", user.name),
             tech: self.tech_index,
             state: ChanState::Ring,
-            caller: caller_of(&user, &request),
+            caller: self.caller_of(&user, &request),
             account: user.common.account.clone(),
             location: location.clone(),
             language,
             music_class: music(&user.common.music_class),
+            music_suggested: user.common.music_suggested.clone(),
             parking_lot: user.common.parking_lot.clone(),
             formats: user.common.formats,
             handle: self.next_leg,
@@ -196,6 +203,9 @@ impl IaxDriver {
             let dnid = text(fields.dnid);
             entry.dialed = Some(if dnid.is_empty() { exten } else { dnid });
             entry.passes_hold = user.common.music_class == PASSTHROUGH;
+            if let Some(flags) = user.ama_flags {
+                entry.cdr.ama_flags = flags;
+            }
             if let Some(ani) = fields.ani.filter(|ani| !ani.is_empty()) {
                 entry.ani = Some(text(Some(ani)));
             }
@@ -212,7 +222,7 @@ impl IaxDriver {
     /// Who calls without a number asks for one.
     pub(super) fn number_asked(&mut self, core: &mut Core, at: At, number: &[u8]) {
         let Some(call) = self.unnumbered.get(&at) else { return };
-        let caller = caller_of(&call.user, &call.request);
+        let caller = self.caller_of(&call.user, &call.request);
         let status = match core.reach_of_call(&call.context, &text(Some(number)), caller.number()) {
             Reach::Whole => EXISTS,
             Reach::Partial => CAN_EXIST | MORE,
@@ -226,12 +236,17 @@ impl IaxDriver {
     pub(super) fn dialled(&mut self, core: &mut Core, at: At, number: &[u8]) {
         let Some(call) = self.unnumbered.remove(&at) else { return };
         let exten = text(Some(number));
-        let caller = caller_of(&call.user, &call.request);
+        let caller = self.caller_of(&call.user, &call.request);
         if core.reach_of_call(&call.context, &exten, caller.number()) != Reach::Whole {
             return self.refuse(core.now, at, Cause::NO_ROUTE_DESTINATION, b"No such context/extension");
         }
         self.ring(core, at, call, exten);
     }
+}
+
+/// A number without what only makes it easier to read.
+fn shrunk(number: &str) -> String {
+    number.chars().filter(|c| !matches!(c, '(' | ')' | ' ' | '.' | '-')).collect()
 }
 
 /// The music class that has the other side play its own.
@@ -243,15 +258,19 @@ pub(super) fn music(class: &str) -> String {
 }
 
 /// Who calls: what the configuration says of the user goes before what the call says.
-fn caller_of(user: &User, request: &Request) -> PartyId {
+fn caller_of(user: &User, request: &Request, shrink: bool) -> PartyId {
     let fields = request.fields();
     let given = |own: &Option<String>, told: Option<&[u8]>| {
         own.clone().or_else(|| told.filter(|told| !told.is_empty()).map(|told| text(Some(told))))
     };
+    let mut number = given(&user.common.caller.number, fields.calling);
+    if let Some(number) = number.as_mut().filter(|_| shrink) {
+        *number = shrunk(number);
+    }
     let told = fields.presentation.and_then(|code| Presentation::parse(&code.to_string()));
     let presentation = user.common.presentation.or(told).unwrap_or_default();
     PartyId {
-        number: given(&user.common.caller.number, fields.calling),
+        number,
         name: given(&user.common.caller.name, fields.name),
         number_presentation: presentation,
         name_presentation: presentation,

@@ -121,6 +121,7 @@ impl IaxDriver {
                 account: common.account.clone(),
                 language: common.language.clone(),
                 music_class: music(&common.music_class),
+                music_suggested: common.music_suggested.clone(),
                 parking_lot: common.parking_lot.clone(),
                 formats,
                 linked_to: request.requestor,
@@ -246,6 +247,7 @@ impl IaxDriver {
             trunk: common.trunk,
             transferable: common.transfer != Transfer::No,
             numbers_max: common.numbers_max,
+            autokill: self.config.autokill,
             ..Dial::to(to)
         };
         let now = core.now;

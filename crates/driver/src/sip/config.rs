@@ -198,6 +198,8 @@ pub struct Endpoint {
     pub fax: Option<super::FaxSettings>,
     /// By what a fax is known that calls (`fax_detect`, `fax_detect_timeout`).
     pub fax_detect: Option<call::FaxWatch>,
+    /// Streams of audio of a call, the one that is served among them (`max_audio_streams`).
+    pub audio_streams: u8,
     /// Video (`allow=`, `max_video_streams`).
     pub video: super::VideoSettings,
     /// Media from phone to phone, when it may go there (`direct_media`).

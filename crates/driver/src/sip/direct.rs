@@ -89,7 +89,7 @@ impl Leg {
             || (self.endpoint.dtmf == Dtmf::Auto && agreed.dtmf.is_none());
         let is_up = self.stage == Stage::Up && self.dialog.is_some();
         // Video is passed through here, and both stay together.
-        let is_seen = agreed.video.iter().any(Option::is_some);
+        let is_seen = agreed.passed.iter().any(Option::is_some);
         let flows = flows && !self.to_be_held && !self.media.holds() && !is_seen;
         if !is_up || !flows || heard_here || self.fax.is_some() || self.moving.stays || agreed.keys.is_some()
         {
@@ -121,7 +121,7 @@ impl SipDriver {
             self.settle_fax(core, handle);
             self.settle_hold(core, handle);
             self.settle_direct(core, handle);
-            self.settle_video(core, handle);
+            self.settle_passed(core, handle);
             self.settle_format(core, handle);
         }
     }
@@ -294,7 +294,7 @@ impl SipDriver {
         handle: u64,
         offer: &[u8],
     ) -> Option<Result<(Vec<u8>, Negotiated), SdpError>> {
-        self.add_video(core, handle, offer);
+        self.add_passed(core, handle, offer);
         let config = self.config.clone();
         let leg = self.legs.get(handle)?;
         let endpoint = leg.endpoint.clone();
@@ -318,7 +318,7 @@ impl SipDriver {
         let answered = leg.media.answer(offer, &terms);
         if answered.is_err() {
             leg.media.set_direct(told);
-            self.plan_video(core, handle, false);
+            self.plan_passed(core, handle, false);
         }
         Some(answered)
     }

@@ -193,7 +193,7 @@ impl SipDriver {
                     self.fax_refused(core, handle);
                     self.fax_stays(core, handle);
                     self.direct_refused(core, handle);
-                    self.plan_video(core, handle, false);
+                    self.plan_passed(core, handle, false);
                     if let Some(leg) = self.legs.get_mut(handle) {
                         leg.media.lead(None);
                     }
@@ -300,7 +300,7 @@ impl SipDriver {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
         }
-        self.plan_video(core, handle, false);
+        self.plan_passed(core, handle, false);
         let Some(leg) = self.legs.get(handle) else { return };
         if let Some(entry) = core.get_mut(channel) {
             entry.formats = agreed.formats();

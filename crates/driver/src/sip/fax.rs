@@ -236,7 +236,7 @@ impl SipDriver {
             };
             let fax = Fax { protection: stream.terms.protection, datagram_max };
             core.media(Command::Fax { stream: id, fax: Some(fax) });
-            self.plan_video(core, handle, false);
+            self.plan_passed(core, handle, false);
             let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();
             core.log(Level::Verbose(3), "res_pjsip_t38", &format!("{name} carries T.38"));
         }

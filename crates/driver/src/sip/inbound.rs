@@ -369,7 +369,7 @@ impl SipDriver {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
         }
         if let Some(offer) = incoming.message.view().sdp() {
-            self.answer_video(core, handle, offer);
+            self.answer_passed(core, handle, offer);
         }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
@@ -500,7 +500,7 @@ impl SipDriver {
         let Some(leg) = self.legs.get(handle) else { return Vec::new() };
         let offered = leg.invite.as_ref().is_some_and(|invite| invite.view().sdp().is_some());
         if !offered {
-            self.offer_video_unasked(core, handle);
+            self.offer_passed_unasked(core, handle);
         }
         let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let endpoint = leg.endpoint.clone();
@@ -508,7 +508,7 @@ impl SipDriver {
         if !offered {
             return leg.media.offer(&terms);
         }
-        let has_video = self.suit_video(core, handle);
+        let has_video = self.suit_passed(core, handle);
         let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let suits = std::mem::take(&mut leg.suits);
         let chosen = leg.media.agreed().and_then(|agreed| better(agreed, suits)).filter(|_| !leg.described);
@@ -524,7 +524,7 @@ impl SipDriver {
             self.agreed(core, handle, &agreed);
         }
         if is_first {
-            self.plan_video(core, handle, true);
+            self.plan_passed(core, handle, true);
         }
         sdp
     }

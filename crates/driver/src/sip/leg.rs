@@ -97,9 +97,9 @@ pub(crate) struct Leg {
     /// Formats of the other party, while our answer can be made to suit them.
     pub(crate) suits: base::FormatSet,
     /// Whose video it is offered or answered: the one that it is called for, or the one that was called for it.
-    pub(crate) video_with: Option<ChannelId>,
+    pub(crate) passes_with: Option<ChannelId>,
     /// For whose video its peer was offered some last, and how many streams that had.
-    pub(crate) video_asked: Option<(ChannelId, usize)>,
+    pub(crate) passes_asked: Option<(ChannelId, usize)>,
     /// The other party holds it, and its peer is to be told (`moh_passthrough`).
     pub(crate) to_be_held: bool,
     /// Where its media goes, and how that changes.
@@ -151,8 +151,8 @@ impl Leg {
             leaves_fax: false,
             asked_back: false,
             suits: base::FormatSet::EMPTY,
-            video_with: None,
-            video_asked: None,
+            passes_with: None,
+            passes_asked: None,
             to_be_held: false,
             moving: Default::default(),
             agreed_at: None,

@@ -26,6 +26,7 @@ mod names;
 mod older;
 mod outbound;
 mod outside;
+mod passed;
 mod present;
 mod proofs;
 mod publish;
@@ -39,7 +40,6 @@ mod strangers;
 mod tech;
 mod timers;
 mod trunk;
-mod video;
 mod watch;
 mod ways;
 
@@ -65,11 +65,11 @@ pub use history::{Captured, CapturedReport, Gist, HISTORY_BYTES_MAX, HISTORY_MAX
 pub use lookup::{Directory, Learned, Lookup};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
+pub use passed::{AUDIO_STREAMS_MAX, VIDEO_STREAMS_MAX, VideoSettings};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
 pub use strangers::Patience;
 pub use trunk::RegistrationRow;
-pub use video::{VIDEO_STREAMS_MAX, VideoSettings};
 pub use watch::{KeptSubscription, PER_ENDPOINT_MAX, SubscriptionChange, SubscriptionRow};
 pub use ways::BINDS_MAX;
 

@@ -336,7 +336,7 @@ impl SipDriver {
             bound: route.bound,
             headers: inherited.unwrap_or_default(),
             waits_for,
-            video_with: request.requestor,
+            passes_with: request.requestor,
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
@@ -534,7 +534,7 @@ impl SipDriver {
             let format = leg.media.plan(None, &terms).format;
             core.set_stream(channel, stream, format);
         }
-        self.offer_video(core, handle);
+        self.offer_passed(core, handle);
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let sdp = leg.media.offer(&terms);
         let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();

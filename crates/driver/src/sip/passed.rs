@@ -1,23 +1,27 @@
-//! Video of a leg: streams beside its audio, which are passed through. Nothing is chosen here: a callee is offered what the
-//! caller has and says of it, and a caller is answered what the callee has taken, as far as both endpoints allow it.
+//! Streams of a leg that are passed through: video, and further audio beside the one stream that is served. Nothing is chosen
+//! here: a callee is offered what the caller has and says of it, and a caller is answered what the callee has taken, as far as
+//! both endpoints allow it. A stream's slot says which of the other party's it belongs to.
 
 use ::sip::Method;
-use ::sip::sdp::{LocalVideo, NegotiatedVideo, VideoFeedback, VideoFormat, videos_offered};
+use ::sip::sdp::{LocalPassed, NegotiatedPassed, PassedFormat, VideoFeedback, passed_offered};
 use ::sip::stack::Body;
 use base::{
-    ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS, PictureRequest, Plan,
-    RxPayload, StreamId,
+    AUDIO_SLOTS, ChannelId, Command, Direction, DtmfMode, FormatId, FormatSet, MAX_RX_PAYLOADS,
+    PictureRequest, Plan, RxPayload, StreamId, VIDEO_SLOTS,
 };
 use call::{Core, Level};
 
 use super::SipDriver;
+use super::config::Endpoint;
 use super::leg::Stage;
 use super::session::{Media, Terms};
 
 /// Streams of video of one leg at most, whatever `max_video_streams` says: a camera and a screen, twice.
-pub const VIDEO_STREAMS_MAX: u8 = 4;
+pub const VIDEO_STREAMS_MAX: u8 = VIDEO_SLOTS as u8;
+/// Streams of audio of one leg at most, whatever `max_audio_streams` says: the one that is served, and those beside it.
+pub const AUDIO_STREAMS_MAX: u8 = 1 + AUDIO_SLOTS as u8;
 
-/// Packets of video have no length; their streams are looked after this often, milliseconds.
+/// What is passed through goes on in the packets it came in; streams are looked after this often, milliseconds.
 const STEP_MS: u8 = 20;
 
 /// What asks for a whole picture, and the document that does (RFC 5168 §7).
@@ -38,7 +42,7 @@ pub struct VideoSettings {
 
 /// One of a leg's streams.
 #[derive(Debug, Clone)]
-pub(crate) struct Video {
+pub(crate) struct Passed {
     stream: StreamId,
     port: u16,
     said: Said,
@@ -53,7 +57,7 @@ pub(crate) struct Video {
 /// What our descriptions say of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
-    formats: Vec<VideoFormat>,
+    formats: Vec<PassedFormat>,
     feedback: VideoFeedback,
 }
 
@@ -62,13 +66,46 @@ impl Said {
     const NOTHING: Self = Self { formats: Vec::new(), feedback: VideoFeedback::ALL };
 }
 
+impl Endpoint {
+    /// Formats that it may have in a slot; none beyond as many streams as it may have.
+    fn may_pass(&self, slot: usize) -> FormatSet {
+        let video = usize::from(self.video.streams.min(VIDEO_STREAMS_MAX));
+        let audio = usize::from(self.audio_streams.min(AUDIO_STREAMS_MAX)).saturating_sub(1);
+        match slot.checked_sub(VIDEO_SLOTS) {
+            None if slot < video => self.video.formats,
+            Some(beside) if beside < audio => self.allow,
+            _ => FormatSet::EMPTY,
+        }
+    }
+}
+
+/// Formats of which nothing is said.
+fn plain(formats: impl Iterator<Item = FormatId>) -> Said {
+    Said { formats: formats.map(PassedFormat::plain).collect(), feedback: VideoFeedback::ALL }
+}
+
+/// Keeps of what is wanted what an endpoint may have.
+fn allowed(mut wanted: Vec<Said>, endpoint: &Endpoint) -> Vec<Said> {
+    for (slot, said) in wanted.iter_mut().enumerate() {
+        let formats = endpoint.may_pass(slot);
+        said.formats.retain(|format| formats.contains(format.format));
+    }
+    wanted
+}
+
+/// What is wanted of the streams that an offer has.
+fn wanted_of(offer: &[u8], say: impl Fn(usize) -> Said) -> Vec<Said> {
+    let has = passed_offered(offer).into_iter().enumerate();
+    has.map(|(slot, offered)| if offered { say(slot) } else { Said::NOTHING }).collect()
+}
+
 /// How many of these streams are not declined.
 fn shown(said: &[Said]) -> usize {
     said.iter().filter(|said| !said.formats.is_empty()).count()
 }
 
 /// Our sides of these streams, for an offer.
-pub(crate) fn offered(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
+pub(crate) fn offered(video: &[Option<Passed>]) -> Vec<LocalPassed<'_>> {
     let mut sides = local(video);
     for (side, _) in sides.iter_mut().zip(video).filter(|(_, video)| video.as_ref().is_some_and(|v| v.is_off))
     {
@@ -78,27 +115,28 @@ pub(crate) fn offered(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
 }
 
 /// Our sides of these streams, for an answer.
-pub(crate) fn local(video: &[Option<Video>]) -> Vec<LocalVideo<'_>> {
+pub(crate) fn local(video: &[Option<Passed>]) -> Vec<LocalPassed<'_>> {
     video
         .iter()
         .map(|video| match video {
-            Some(Video { said, port, .. }) => {
-                LocalVideo { formats: &said.formats, port: *port, feedback: said.feedback }
+            Some(Passed { said, port, .. }) => {
+                LocalPassed { formats: &said.formats, port: *port, feedback: said.feedback }
             }
-            None => LocalVideo { formats: &[], port: 0, feedback: VideoFeedback::default() },
+            None => LocalPassed { formats: &[], port: 0, feedback: VideoFeedback::default() },
         })
         .collect()
 }
 
-impl Video {
+impl Passed {
     /// Its stream.
     pub(crate) fn stream(&self) -> StreamId {
         self.stream
     }
     /// The plan of the stream for an agreement; without one it sends nothing and takes nothing.
-    fn plan(&self, media: &Media, agreed: Option<&NegotiatedVideo>, terms: &Terms<'_>) -> Plan {
+    fn plan(&self, media: &Media, agreed: Option<&NegotiatedPassed>, terms: &Terms<'_>) -> Plan {
         let first = agreed.map(|agreed| &agreed.formats).unwrap_or(&self.said.formats).first();
         let format = first.map_or(FormatId::H264, |first| first.format);
+        let plain = media.plan(None, terms);
         let mut rx = [None; MAX_RX_PAYLOADS];
         let payloads = agreed.into_iter().flat_map(|agreed| agreed.receive).flatten();
         for (entry, payload) in rx.iter_mut().zip(payloads) {
@@ -120,38 +158,38 @@ impl Video {
             // A camera that is covered is no sign that anybody has gone, and no sound keeps its way open.
             rtp_timeout_ms: 0,
             keepalive_ms: 0,
-            marking: terms.endpoint.video.marking,
+            marking: if format.is_video() { terms.endpoint.video.marking } else { plain.marking },
             keys: agreed.and_then(|agreed| media.sealed(agreed.keys.as_deref(), terms)),
             picture: agreed.map_or(PictureRequest::Signalling, |agreed| match agreed.feedback {
                 VideoFeedback { fir: true, .. } => PictureRequest::Fir,
                 VideoFeedback { pli: true, .. } => PictureRequest::Pli,
                 _ => PictureRequest::Signalling,
             }),
-            ..media.plan(None, terms)
+            ..plain
         }
     }
 }
 
 impl SipDriver {
-    /// A caller's offer may have video: it is answered with what its endpoint allows, until it is known who the other party
-    /// is. Before the answer leaves.
-    pub(crate) fn answer_video(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+    /// A caller's offer may have more streams than the one that is served: they are answered with what its endpoint allows,
+    /// until it is known who the other party is. Before the answer leaves.
+    pub(crate) fn answer_passed(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
         let Some(leg) = self.legs.get(handle) else { return };
-        let formats: Vec<_> = leg.endpoint.video.formats.iter().map(VideoFormat::plain).collect();
-        let said = Said { formats, feedback: VideoFeedback::ALL };
-        let wanted = vec![said; videos_offered(offer)];
-        if self.open_video(core, handle, wanted) {
-            self.answer_video_again(core, handle, offer);
+        let wanted = wanted_of(offer, |slot| plain(leg.endpoint.may_pass(slot).iter()));
+        if self.open_passed(core, handle, wanted) {
+            self.answer_passed_again(core, handle, offer);
         }
     }
     /// What the callee has taken of a caller's video becomes the answer to its offer, when that has not left; whether the
     /// offer has to be answered again.
-    pub(crate) fn suit_video(&mut self, core: &Core, handle: u64) -> bool {
+    pub(crate) fn suit_passed(&mut self, core: &Core, handle: u64) -> bool {
         let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.described) else { return false };
-        let Some(other) = leg.video_with.take().filter(|_| !leg.media.video.is_empty()) else { return false };
-        let Some(taken) = self.video_of(core, other) else { return false };
+        let Some(other) = leg.passes_with.take().filter(|_| !leg.media.passed.is_empty()) else {
+            return false;
+        };
+        let Some(taken) = self.passed_of(core, other) else { return false };
         let Some(leg) = self.legs.get_mut(handle) else { return false };
-        for (at, video) in leg.media.video.iter_mut().enumerate() {
+        for (at, video) in leg.media.passed.iter_mut().enumerate() {
             let Some(video) = video else { continue };
             let taken = taken.get(at).cloned().unwrap_or(Said::NOTHING);
             // One who sends another format than the other party sends could not be seen.
@@ -161,86 +199,78 @@ impl SipDriver {
         true
     }
     /// Opens the streams that a callee is offered: those of the caller, as far as its endpoint allows their formats.
-    pub(crate) fn offer_video(&mut self, core: &mut Core, handle: u64) {
+    pub(crate) fn offer_passed(&mut self, core: &mut Core, handle: u64) {
         let Some(leg) = self.legs.get(handle) else { return };
-        let Some(caller) = leg.video_with else { return };
-        let allowed = leg.endpoint.video.formats;
-        let mut wanted = self.video_of(core, caller).unwrap_or_default();
+        let Some(caller) = leg.passes_with else { return };
+        let wanted = self.passed_of(core, caller).unwrap_or_default();
         let count = shown(&wanted);
-        for said in &mut wanted {
-            said.formats.retain(|format| allowed.contains(format.format));
-        }
+        let wanted = allowed(wanted, &leg.endpoint);
         if let Some(leg) = self.legs.get_mut(handle) {
-            leg.video_asked = Some((caller, count));
+            leg.passes_asked = Some((caller, count));
         }
-        self.open_video(core, handle, wanted);
+        self.open_passed(core, handle, wanted);
     }
     /// Opens what a caller is offered who has made no offer (RFC 3261 §13.2.1): the video that the other party has taken,
     /// else one stream of what both endpoints allow. One whose other party is an application is offered what its own
     /// endpoint allows. Before the offer is made.
-    pub(crate) fn offer_video_unasked(&mut self, core: &mut Core, handle: u64) {
-        let Some(leg) = self.legs.get(handle).filter(|leg| leg.media.video.is_empty()) else { return };
-        let allowed = leg.endpoint.video.formats;
-        let other = leg.video_with.or_else(|| core.talks_to(leg.channel));
-        let plain = |formats: FormatSet| {
-            let both = allowed.iter().filter(|format| formats.contains(*format));
-            vec![Said { formats: both.map(VideoFormat::plain).collect(), feedback: VideoFeedback::ALL }]
-        };
-        let mut wanted = match other {
-            None => plain(allowed),
-            Some(other) => match self.video_of(core, other).filter(|said| shown(said) > 0) {
+    pub(crate) fn offer_passed_unasked(&mut self, core: &mut Core, handle: u64) {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.media.passed.is_empty()) else { return };
+        let endpoint = leg.endpoint.clone();
+        let other = leg.passes_with.or_else(|| core.talks_to(leg.channel));
+        let first = |formats: FormatSet| vec![plain(formats.iter())];
+        let wanted = match other {
+            None => first(endpoint.video.formats),
+            Some(other) => match self.passed_of(core, other).filter(|said| shown(said) > 0) {
                 Some(said) => said,
                 None => {
                     let of = core.get(other).filter(|channel| channel.tech == self.tech_index);
                     let of =
                         of.and_then(|channel| self.legs.get(channel.handle)).map(|leg| leg.endpoint.video);
-                    plain(of.filter(|of| of.streams > 0).unwrap_or_default().formats)
+                    let of = of.filter(|of| of.streams > 0).unwrap_or_default().formats;
+                    let own = endpoint.video.formats;
+                    vec![plain(own.iter().filter(|format| of.contains(*format)))]
                 }
             },
         };
-        wanted.iter_mut().for_each(|said| said.formats.retain(|format| allowed.contains(format.format)));
+        let wanted = allowed(wanted, &endpoint);
         if let (Some(other), Some(leg)) = (other, self.legs.get_mut(handle)) {
-            leg.video_asked = Some((other, shown(&wanted)));
+            leg.passes_asked = Some((other, shown(&wanted)));
         }
-        self.open_video(core, handle, wanted);
+        self.open_passed(core, handle, wanted);
     }
     /// An offer inside the call may have video that the session has not (RFC 3264 §8.1): it is answered with a format that
     /// the other party may have, too, who is asked when the answer has left. One that talks to nobody, but to an application,
     /// is answered as at the start of a call. Before the answer is made.
-    pub(crate) fn add_video(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+    pub(crate) fn add_passed(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
         let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up) else { return };
-        let (channel, allowed) = (leg.channel, leg.endpoint.video.formats);
-        let is_new = |at: &usize| leg.media.video.get(*at).is_none_or(Option::is_none);
-        let offered = videos_offered(offer);
-        if !(0..offered).any(|at| is_new(&at)) {
+        let (channel, endpoint) = (leg.channel, leg.endpoint.clone());
+        let offered = passed_offered(offer);
+        let is_new = |slot: usize| leg.media.passed.get(slot).is_none_or(Option::is_none);
+        if !offered.into_iter().enumerate().any(|(slot, offered)| offered && is_new(slot)) {
             return;
         }
         let partner = self.partner(core, handle);
         let wanted = match core.talks_to(channel) {
-            None => {
-                let formats: Vec<_> = allowed.iter().map(VideoFormat::plain).collect();
-                vec![Said { formats, feedback: VideoFeedback::ALL }; offered]
-            }
+            None => wanted_of(offer, |slot| plain(endpoint.may_pass(slot).iter())),
             Some(other) => {
-                let shown = self.video_of(core, other).unwrap_or_default();
-                let most = partner.and_then(|partner| self.legs.get(partner)).map(|leg| leg.endpoint.video);
-                let VideoSettings { formats, streams, .. } = most.unwrap_or_default();
-                let may = |at: usize| match shown.get(at).filter(|said| !said.formats.is_empty()) {
+                let shown = self.passed_of(core, other).unwrap_or_default();
+                let theirs =
+                    partner.and_then(|partner| self.legs.get(partner)).map(|leg| leg.endpoint.clone());
+                wanted_of(offer, |slot| match shown.get(slot).filter(|said| !said.formats.is_empty()) {
                     Some(said) => said.clone(),
-                    None if at >= usize::from(streams) => Said::NOTHING,
                     None => {
-                        let both = allowed.iter().filter(|format| formats.contains(*format));
-                        Said { formats: both.map(VideoFormat::plain).collect(), feedback: VideoFeedback::ALL }
+                        let theirs = theirs.as_ref().map_or(FormatSet::EMPTY, |theirs| theirs.may_pass(slot));
+                        let both = endpoint.may_pass(slot);
+                        plain(both.iter().filter(|format| theirs.contains(*format)))
                     }
-                };
-                (0..offered).map(may).collect()
+                })
             }
         };
-        self.open_video(core, handle, wanted);
+        self.open_passed(core, handle, wanted);
     }
     /// The other party of a call shows what this leg's peer was not offered yet: it is, once. One that will have none keeps
     /// the session as it is.
-    pub(crate) fn settle_video(&mut self, core: &mut Core, handle: u64) {
+    pub(crate) fn settle_passed(&mut self, core: &mut Core, handle: u64) {
         let Some(partner) = self.partner(core, handle).and_then(|partner| self.legs.get(partner)) else {
             return;
         };
@@ -249,9 +279,9 @@ impl SipDriver {
             return;
         }
         let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up) else { return };
-        let (Some(dialog), Some(mut wanted)) = (leg.dialog, self.video_of(core, other)) else { return };
+        let (Some(dialog), Some(mut wanted)) = (leg.dialog, self.passed_of(core, other)) else { return };
         let count = shown(&wanted);
-        let was_asked = leg.video_asked.is_some_and(|(whose, streams)| whose == other && streams >= count);
+        let was_asked = leg.passes_asked.is_some_and(|(whose, streams)| whose == other && streams >= count);
         if was_asked
             || leg.fax.is_some()
             || leg.media.direct().is_some()
@@ -259,43 +289,43 @@ impl SipDriver {
         {
             return;
         }
-        wanted.truncate(usize::from(leg.endpoint.video.streams.min(VIDEO_STREAMS_MAX)));
-        for (at, said) in wanted.iter_mut().enumerate() {
+        for (slot, said) in wanted.iter_mut().enumerate() {
             // What it has ended itself it brings back itself.
-            let has_it = leg.media.video.get(at).is_some_and(Option::is_some);
-            let allowed = leg.endpoint.video.formats;
-            said.formats.retain(|format| !has_it && allowed.contains(format.format));
+            if leg.media.passed.get(slot).is_some_and(Option::is_some) {
+                *said = Said::NOTHING;
+            }
         }
+        let wanted = allowed(wanted, &leg.endpoint);
         if shown(&wanted) == 0 {
             return;
         }
-        self.open_video(core, handle, wanted);
+        self.open_passed(core, handle, wanted);
         match self.send_reinvite(core, handle, &[] as &[(&str, String)]) {
             Ok(()) => {
                 if let Some(leg) = self.legs.get_mut(handle) {
-                    leg.video_asked = Some((other, count));
+                    leg.passes_asked = Some((other, count));
                 }
             }
-            Err(_) => self.plan_video(core, handle, false),
+            Err(_) => self.plan_passed(core, handle, false),
         }
     }
     /// What a channel's peer has said of its video, of one that knows our answer already only what that takes; `None` when
     /// it is a SIP call whose peer has said nothing yet.
-    fn video_of(&self, core: &Core, channel: ChannelId) -> Option<Vec<Said>> {
+    fn passed_of(&self, core: &Core, channel: ChannelId) -> Option<Vec<Said>> {
         let handle = core.get(channel).filter(|channel| channel.tech == self.tech_index).map(|c| c.handle);
         let leg = handle.and_then(|handle| self.legs.get(handle)).filter(|leg| leg.channel == channel);
         let Some(leg) = leg else { return Some(Vec::new()) };
         let agreed = leg.media.agreed()?;
         let is_settled = leg.is_settled();
-        let said = |video: &Option<NegotiatedVideo>| {
+        let said = |video: &Option<NegotiatedPassed>| {
             let Some(video) = video else { return Said::NOTHING };
             let count = if is_settled { 1 } else { usize::MAX };
             Said { formats: video.formats.iter().take(count).cloned().collect(), feedback: video.feedback }
         };
-        Some(agreed.video.iter().map(said).collect())
+        Some(agreed.passed.iter().map(said).collect())
     }
     /// Opens streams for what is wanted and not there yet; whether there is any video then.
-    fn open_video(&mut self, core: &mut Core, handle: u64, wanted: Vec<Said>) -> bool {
+    fn open_passed(&mut self, core: &mut Core, handle: u64, wanted: Vec<Said>) -> bool {
         let config = self.config.clone();
         let Some(leg) = self.legs.get(handle) else { return false };
         let (endpoint, flow, channel) = (leg.endpoint.clone(), leg.flow, leg.channel);
@@ -303,13 +333,14 @@ impl SipDriver {
         let (local, _) = self.media_address(&bind, &endpoint, flow.remote.ip());
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: flow.remote.ip() };
         let Some(leg) = self.legs.get_mut(handle) else { return false };
-        let most = usize::from(endpoint.video.streams.min(VIDEO_STREAMS_MAX));
-        for (at, said) in wanted.into_iter().enumerate().take(most) {
-            if said.formats.is_empty() || leg.media.video.get(at).is_some_and(Option::is_some) {
+        for (at, said) in wanted.into_iter().enumerate() {
+            let is_too_many = endpoint.may_pass(at).is_empty();
+            if said.formats.is_empty() || is_too_many || leg.media.passed.get(at).is_some_and(Option::is_some)
+            {
                 continue;
             }
             let (random, more) = (core.random(), core.random());
-            let mut video = Video {
+            let mut video = Passed {
                 stream: StreamId::new(0, 0),
                 port: 0,
                 said,
@@ -329,15 +360,15 @@ impl SipDriver {
                     break;
                 }
             }
-            let streams = &mut leg.media.video;
+            let streams = &mut leg.media.passed;
             streams.resize(streams.len().max(at + 1), None);
             if let Some(slot) = streams.get_mut(at) {
                 *slot = Some(video);
             }
         }
-        let ids = leg.media.video_streams();
+        let ids = leg.media.passed_streams();
         let has_some = !ids.is_empty();
-        core.set_video(channel, ids);
+        core.set_passed(channel, ids);
         has_some
     }
     /// A side asks for a whole picture in signalling (RFC 5168): so is the other side, when both have video, or whoever is
@@ -345,7 +376,7 @@ impl SipDriver {
     pub(crate) fn pass_picture_request(&mut self, core: &mut Core, handle: u64, asked: &[u8]) {
         let is_seen = |handle| {
             let agreed = self.legs.get(handle).and_then(|leg| leg.media.agreed());
-            agreed.is_some_and(|agreed| agreed.video.iter().any(Option::is_some))
+            agreed.is_some_and(|agreed| agreed.passed.iter().take(VIDEO_SLOTS).any(Option::is_some))
         };
         if !asked.windows(PICTURE_REQUEST.len()).any(|part| part == PICTURE_REQUEST) || !is_seen(handle) {
             return;
@@ -371,28 +402,28 @@ impl SipDriver {
         .ok();
     }
     /// Answers the offer once more, which has not been answered on the wire.
-    fn answer_video_again(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
+    fn answer_passed_again(&mut self, core: &mut Core, handle: u64, offer: &[u8]) {
         let config = self.config.clone();
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         if leg.media.answer(offer, &terms).is_ok() {
-            self.plan_video(core, handle, true);
+            self.plan_passed(core, handle, true);
         }
     }
     /// The streams of video follow the last agreement. What it declines is closed when it is `new`, or waits to be taken up
     /// again.
-    pub(crate) fn plan_video(&mut self, core: &mut Core, handle: u64, new: bool) {
+    pub(crate) fn plan_passed(&mut self, core: &mut Core, handle: u64, new: bool) {
         let config = self.config.clone();
-        let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.media.video.is_empty()) else { return };
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| !leg.media.passed.is_empty()) else { return };
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let agreed = match leg.fax {
             Some(_) => Vec::new(),
-            None => leg.media.agreed().map(|agreed| agreed.video.clone()).unwrap_or_default(),
+            None => leg.media.agreed().map(|agreed| agreed.passed.clone()).unwrap_or_default(),
         };
         let (is_fax, is_settled) = (leg.fax.is_some(), leg.is_settled());
-        let mut streams = std::mem::take(&mut leg.media.video);
+        let mut streams = std::mem::take(&mut leg.media.passed);
         for (at, slot) in streams.iter_mut().enumerate() {
             let Some(video) = slot else { continue };
             let agreed = agreed.get(at).and_then(Option::as_ref);
@@ -404,19 +435,19 @@ impl SipDriver {
             (video.is_agreed, video.is_off) = (true, agreed.is_none() && !is_fax);
             let plan = Box::new(video.plan(&leg.media, agreed, &terms));
             core.media(Command::Plan { stream: video.stream, plan });
-            if let Some(first) = agreed.and_then(NegotiatedVideo::primary).filter(|_| is_settled) {
+            if let Some(first) = agreed.and_then(NegotiatedPassed::primary).filter(|_| is_settled) {
                 // What follows in the session keeps to it.
                 let own = video.said.formats.iter().find(|own| own.format == first.format);
                 let fmtp = own.and_then(|own| own.fmtp.clone()).or_else(|| first.fmtp.clone());
-                video.said.formats = vec![VideoFormat { format: first.format, fmtp }];
+                video.said.formats = vec![PassedFormat { format: first.format, fmtp }];
             }
         }
-        leg.media.video = streams;
-        let (channel, ids) = (leg.channel, leg.media.video_streams());
+        leg.media.passed = streams;
+        let (channel, ids) = (leg.channel, leg.media.passed_streams());
         if let Some(entry) = core.get_mut(channel) {
-            let sent = agreed.iter().flatten().filter_map(NegotiatedVideo::primary);
-            entry.video_formats = sent.map(|first| first.format).collect();
+            let sent = agreed.iter().flatten().filter_map(NegotiatedPassed::primary);
+            entry.video_formats = sent.map(|first| first.format).filter(|format| format.is_video()).collect();
         }
-        core.set_video(channel, ids);
+        core.set_passed(channel, ids);
     }
 }

@@ -10,7 +10,7 @@ use call::{Core, MediaRefused};
 
 use super::config::{Config, Dtmf, Endpoint};
 use super::direct::Direct;
-use super::video::{self, Video};
+use super::passed::{self, Passed};
 
 /// Longest delay that the jitter buffer may build, milliseconds.
 const JITTER_MAX_MS: u16 = 200;
@@ -38,8 +38,8 @@ pub(crate) struct Media {
     holds: bool,
     /// What our next offer begins with.
     lead: Option<FormatId>,
-    /// Its streams of video, by their order in its descriptions.
-    pub(crate) video: Vec<Option<Video>>,
+    /// Its streams that are passed through, by their slots.
+    pub(crate) passed: Vec<Option<Passed>>,
     ssrc: u32,
     first_sequence: u16,
     first_timestamp: u32,
@@ -70,7 +70,7 @@ impl Media {
             direct: None,
             holds: false,
             lead: None,
-            video: Vec::new(),
+            passed: Vec::new(),
             // The truncations take different bits of a random number.
             ssrc: random as u32,
             first_sequence: (more as u16) & 0x7fff,
@@ -120,8 +120,8 @@ impl Media {
     /// Our offer. One inside the call begins with the format in use, so that nothing changes by it.
     pub(crate) fn offer(&mut self, terms: &Terms<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        let video = video::offered(&self.video);
-        let mut local = Local { video: &video, ..self.local(terms, false) };
+        let passed = passed::offered(&self.passed);
+        let mut local = Local { passed: &passed, ..self.local(terms, false) };
         let used = self.agreed().and_then(Negotiated::primary).map(|sent| sent.format);
         if let Some(first) = self.lead.or(used).filter(|format| local.formats.contains(*format)) {
             local.formats = core::iter::once(first).chain(local.formats.iter()).collect();
@@ -136,8 +136,8 @@ impl Media {
         terms: &Terms<'_>,
     ) -> Result<(Vec<u8>, Negotiated), SdpError> {
         let mut out = Vec::with_capacity(512);
-        let video = video::local(&self.video);
-        let local = Local { video: &video, ..self.local(terms, true) };
+        let passed = passed::local(&self.passed);
+        let local = Local { passed: &passed, ..self.local(terms, true) };
         let agreed = self.negotiator.answer(offer, &local, &mut out)?;
         self.begin();
         Ok((out, agreed))
@@ -150,8 +150,8 @@ impl Media {
         terms: &Terms<'_>,
     ) -> Result<Negotiated, SdpError> {
         let formats = core::iter::once(first).chain(self.formats.iter()).collect();
-        let video = video::local(&self.video);
-        let local = Local { formats, prefer_remote: false, video: &video, ..self.local(terms, true) };
+        let passed = passed::local(&self.passed);
+        let local = Local { formats, prefer_remote: false, passed: &passed, ..self.local(terms, true) };
         self.negotiator.answer(offer, &local, &mut Vec::with_capacity(512))
     }
     /// The description that we gave last, once more; empty when there is none.
@@ -162,8 +162,8 @@ impl Media {
     }
     /// The peer's answer to our offer.
     pub(crate) fn accept(&mut self, answer: &[u8], terms: &Terms<'_>) -> Result<Negotiated, SdpError> {
-        let video = video::local(&self.video);
-        let local = Local { video: &video, ..self.local(terms, false) };
+        let passed = passed::local(&self.passed);
+        let local = Local { passed: &passed, ..self.local(terms, false) };
         let agreed = self.negotiator.accept_answer(answer, &local)?;
         self.begin();
         Ok(agreed)
@@ -317,9 +317,9 @@ impl Media {
         let replay_protection = terms.config.srtp_replay_protection;
         keys.map(|keys| Box::new(SrtpKeys { replay_protection, ..keys.clone() }))
     }
-    /// Its streams of video, for the channel.
-    pub(crate) fn video_streams(&self) -> Vec<Option<StreamId>> {
-        let mut ids: Vec<_> = self.video.iter().map(|video| video.as_ref().map(Video::stream)).collect();
+    /// Its streams that are passed through, for the channel.
+    pub(crate) fn passed_streams(&self) -> Vec<Option<StreamId>> {
+        let mut ids: Vec<_> = self.passed.iter().map(|passed| passed.as_ref().map(Passed::stream)).collect();
         while ids.pop_if(|id| id.is_none()).is_some() {}
         ids
     }

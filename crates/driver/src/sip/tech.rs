@@ -62,7 +62,7 @@ impl Tech for SipDriver {
         let Some(leg) = leg.filter(|leg| leg.stage == Stage::Ringing && leg.channel == channel) else {
             return;
         };
-        leg.video_with = Some(other);
+        leg.passes_with = Some(other);
         if !leg.endpoint.codecs.answers_in_own_order() {
             leg.suits = formats;
         }

@@ -1,6 +1,7 @@
 //! Calls between two sites (RFC 5456 §6.2).
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use base::{Cause, Digit, FormatId};
 use call::{Indication, Tech as _};
@@ -164,4 +165,75 @@ fn a_stream_hears_the_formats_of_its_leg_and_sends_the_one_that_was_agreed() {
     lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
     lab.pass(Duration::from_secs(1));
     lab.assert_idle();
+}
+
+#[test]
+fn a_call_has_the_flags_the_number_and_the_music_that_are_written_of_its_user() {
+    type Change = fn(&mut driver::iax::Config, &mut driver::iax::User);
+    for (name, change, number, flags, suggested) in [
+        ("as it is", (|_, _| {}) as Change, "5556001", call::AmaFlags::Documentation, ""),
+        (
+            "shrinkcallerid=no",
+            |config, _| config.shrink_caller_id = false,
+            "(555) 60-01",
+            call::AmaFlags::Documentation,
+            "",
+        ),
+        (
+            "amaflags=billing",
+            |_, user| user.ama_flags = Some(call::AmaFlags::Billing),
+            "5556001",
+            call::AmaFlags::Billing,
+            "",
+        ),
+        (
+            "mohsuggest=jazz",
+            |_, user| user.common.music_suggested = "jazz".to_owned(),
+            "5556001",
+            call::AmaFlags::Documentation,
+            "jazz",
+        ),
+    ] {
+        let mut called = config(1, "two", "one");
+        let mut user = crate::lab::user("one");
+        change(&mut called, &mut user);
+        called.users.insert(user.name.clone(), Rc::new(user));
+        let mut lab = Lab::new([config(0, "one", "two"), called]);
+        lab.number = "(555) 60-01".to_owned();
+        lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(1));
+        let (id, _) = lab.sites[1].started.pop_front().expect("a call");
+        let core = lab.sites[1].shard.core.borrow();
+        let entry = core.get(id).unwrap();
+        let got = (entry.caller.number(), entry.cdr.ama_flags, entry.music_suggested.as_str());
+        assert_eq!(got, (number, flags, suggested), "{name}");
+    }
+}
+
+#[test]
+fn a_call_to_who_is_not_there_ends_in_the_time_of_autokill() {
+    let mut calling = config(0, "one", "two");
+    calling.autokill = Some(Duration::from_secs(2));
+    let mut lab = Lab::new([calling, config(1, "two", "one")]);
+    lab.lost = 1000;
+    lab.dial(0, "far/100").unwrap();
+    lab.pass(Duration::from_millis(1700));
+    assert!(lab.sites[0].heard.borrow().is_empty());
+    lab.pass(Duration::from_millis(200));
+    assert_eq!(lab.sites[0].last(), "Hangup 27");
+    lab.lost = 0;
+    lab.assert_idle();
+}
+
+#[test]
+fn voice_of_a_peer_with_a_forced_jitter_buffer_is_held_back() {
+    let mut called = config(1, "two", "one");
+    let mut user = crate::lab::user("one");
+    (user.common.evens_out, user.common.jitter) = (true, Some(Duration::from_millis(300)));
+    called.users.insert(user.name.clone(), Rc::new(user));
+    let mut lab = Lab::new([config(0, "one", "two"), called]);
+    lab.talk();
+    let limits = base::HoldBack { least_ms: 20, most_ms: 300 };
+    assert_eq!(lab.sites[1].streams.borrow().held_back, [Some(limits)]);
+    assert_eq!(lab.sites[0].streams.borrow().held_back, []);
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use base::hash::{Key, Randomness};
-use base::{Cause, ChannelId, Command, Instant, Plan, StreamId};
+use base::{Cause, ChannelId, Command, HoldBack, Instant, Plan, StreamId};
 use call::{Chan, MediaDoor, MediaRefused, Request, Shard};
 use driver::iax::{Common, Config, Host, IaxDriver, Peer, Transfer, User};
 use sim::World;
@@ -25,6 +25,8 @@ pub struct Streams {
     opened: u32,
     /// Packets that a stream was handed.
     pub fed: Vec<(StreamId, Vec<u8>)>,
+    /// How long streams were told to hold back what comes, in order.
+    pub held_back: Vec<Option<HoldBack>>,
 }
 
 struct Door(Rc<RefCell<Streams>>);
@@ -48,8 +50,12 @@ impl MediaDoor for Door {
         true
     }
     fn command(&mut self, command: Command) {
-        if let Command::Close { stream } = command {
-            assert!(self.0.borrow_mut().open.remove(&stream).is_some(), "a stream is closed twice");
+        match command {
+            Command::Close { stream } => {
+                assert!(self.0.borrow_mut().open.remove(&stream).is_some(), "a stream is closed twice");
+            }
+            Command::HoldBack { limits, .. } => self.0.borrow_mut().held_back.push(limits),
+            _ => {}
         }
     }
 }
@@ -75,6 +81,8 @@ pub struct Lab {
     random: Randomness,
     /// Of a thousand datagrams so many are lost, and as many come twice.
     pub lost: u64,
+    /// Number of who calls.
+    pub number: String,
 }
 
 /// A user with the password of the sites.
@@ -160,6 +168,7 @@ impl Lab {
             under_way: VecDeque::new(),
             random: Randomness::new(Key::new(7)),
             lost: 0,
+            number: "6001".to_owned(),
         };
         lab.settle();
         lab
@@ -230,7 +239,7 @@ impl Lab {
         let id =
             from.shard.request("IAX2", &Request { resource: resource.to_owned(), ..Request::default() })?;
         if let Some(entry) = from.shard.core.borrow_mut().get_mut(id) {
-            entry.connected.number = Some("6001".to_owned());
+            entry.connected.number = Some(self.number.clone());
             entry.connected.name = Some("Alice".to_owned());
         }
         listen(&from.shard, id, &from.heard);

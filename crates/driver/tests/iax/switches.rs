@@ -1,6 +1,7 @@
 //! Numbers that one site asks another for: our switches, and the answers to those of others (RFC 5456 §6.8).
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use ::iax2::machine::Dial;
 use ::iax2::{Event, Machine, Out, Secret, Settings};
@@ -174,4 +175,29 @@ fn rfc5456_6_8_1_a_number_that_is_not_there_cannot_be_dialled_either() {
     assert!(lab.sites[1].started.is_empty());
     let refused = |event: &Event| matches!(event, Event::Ended { cause: Cause::NO_ROUTE_DESTINATION, .. });
     assert!(client.told.iter().any(refused), "{:?}", client.told);
+}
+
+#[test]
+fn with_immediate_a_call_without_a_number_is_at_extension_s_at_once() {
+    for (name, immediate, called, started) in [
+        ("waits for its number", false, &b"TBD"[..], None),
+        ("no number at all, and there is s", false, b"", Some("s@in")),
+        ("immediate", true, b"TBD", Some("s@in")),
+        ("immediate, no number at all", true, b"", Some("s@in")),
+        ("immediate, a number", true, b"100", Some("100@in")),
+    ] {
+        let mut site = config(1, "two", "one");
+        let mut user = crate::lab::user("one");
+        user.common.immediate = immediate;
+        site.users.insert(user.name.clone(), Rc::new(user));
+        let mut lab = Lab::new([config(0, "one", "two"), site]);
+        lab.sites[1].shard.core.borrow_mut().reach = |_, _, exten, _| match exten {
+            "100" | "s" => call::Reach::Whole,
+            _ => call::Reach::None,
+        };
+        let mut client = Client::new(&lab);
+        client.begin(&mut lab, called);
+        let place = lab.sites[1].started.pop_front().map(|(_, place)| place);
+        assert_eq!(place.as_deref(), started, "{name}");
+    }
 }

@@ -90,7 +90,7 @@ impl Pair {
         Chan::new(self.lab.shard.clone(), self.caller).suit(self.callee);
     }
     fn streams(&self, id: ChannelId) -> Vec<Option<StreamId>> {
-        self.lab.shard.core.borrow().get(id).unwrap().video.clone()
+        self.lab.shard.core.borrow().get(id).unwrap().passed.clone()
     }
     /// The plan of a channel's first stream of video.
     fn plan(&self, id: ChannelId) -> Plan {
@@ -361,7 +361,7 @@ fn rfc4585_4_2_a_camera_is_asked_for_whole_pictures_as_its_phone_understands_it(
         ("a=rtcp-fb:97 nack pli\r\na=rtcp-fb:97 ccm fir\r\n", PictureRequest::Fir),
     ] {
         let (lab, _, [id, _]) = conference([feedback, ""]);
-        let stream = lab.shard.core.borrow().get(id).unwrap().video[0].unwrap();
+        let stream = lab.shard.core.borrow().get(id).unwrap().passed[0].unwrap();
         assert_eq!(lab.streams.borrow().open[&stream].picture, expected, "{feedback}");
     }
 }
@@ -369,7 +369,7 @@ fn rfc4585_4_2_a_camera_is_asked_for_whole_pictures_as_its_phone_understands_it(
 #[test]
 fn rfc5168_7_in_a_conference_whoever_is_seen_is_asked_for_the_picture() {
     let (mut lab, mut phones, ids) = conference(["", ""]);
-    let streams = ids.map(|id| lab.shard.core.borrow().get(id).unwrap().video[0].unwrap());
+    let streams = ids.map(|id| lab.shard.core.borrow().get(id).unwrap().passed[0].unwrap());
     let xml = "<media_control><vc_primitive><to_encoder><picture_fast_update/></to_encoder></vc_primitive>\
                </media_control>";
     phones[1].inside(&mut lab, "INFO", "Content-Type: application/media_control+xml\r\n", xml);
@@ -608,7 +608,7 @@ fn rfc3261_13_2_1_a_caller_without_an_offer_is_offered_video_and_the_ack_says_wh
         let payload =
             shown.split("a=rtpmap:").find_map(|part| part.split_once(" H264")).map_or("99", |(of, _)| of);
         phone.ack(&mut lab, &ok, &with(4000, &answer.replace("99", payload)));
-        let open = lab.shard.core.borrow().get(caller).unwrap().video.clone();
+        let open = lab.shard.core.borrow().get(caller).unwrap().passed.clone();
         assert_eq!(!open.is_empty(), has_video, "{name}");
         if has_video {
             let plan = lab.streams.borrow().open[&open[0].unwrap()].clone();
@@ -646,8 +646,48 @@ fn rfc3264_8_1_the_other_party_is_asked_for_the_video_that_a_late_offer_has_brou
     trunk.respond(&mut lab, &again, 200, "", &with(4100, &taken.replace("5000", "5100")));
     assert_eq!(lab.lines(), ["ACK"]);
     for (id, remote) in [(caller, 5000), (callee, 5100)] {
-        let stream = lab.shard.core.borrow().get(id).unwrap().video[0].unwrap();
+        let stream = lab.shard.core.borrow().get(id).unwrap().passed[0].unwrap();
         let plan = lab.streams.borrow().open[&stream].clone();
         assert_eq!((plan.remote, plan.format), (format!("{HOST}:{remote}").parse().ok(), F::H264));
+    }
+}
+
+#[test]
+fn further_audio_goes_from_party_to_party_where_both_endpoints_may_have_it() {
+    let second = "m=audio 4002 RTP/AVP 0 8\r\na=sendrecv\r\n";
+    let count = |message: &OwnedMessage| {
+        let open = |line: &&str| line.starts_with("m=audio") && !line.starts_with("m=audio 0");
+        body(message).lines().filter(open).count()
+    };
+    for (alice, trunk, offered, answered) in
+        [(2, 2, 2, 2), (5, 2, 2, 2), (2, 1, 1, 1), (1, 2, 1, 1), (0, 0, 1, 1)]
+    {
+        let mut config = site();
+        change(&mut config, "alice", |endpoint| endpoint.audio_streams = alice);
+        change(&mut config, "trunk", |endpoint| endpoint.audio_streams = trunk);
+        let mut pair = Pair::new(config, &with(4000, second));
+        let name = format!("{alice} and {trunk}");
+        assert_eq!(count(&pair.invite), offered, "{name}: {}", body(&pair.invite));
+        let answer = with(4100, if offered == 2 { "m=audio 4102 RTP/AVP 8\r\n" } else { "" });
+        let ok = pair.answer(&answer);
+        assert_eq!(count(&ok), answered, "{name}: {}", body(&ok));
+        let [a, b] =
+            [pair.caller, pair.callee].map(|id| pair.streams(id).get(base::VIDEO_SLOTS).copied().flatten());
+        assert_eq!((a.is_some(), b.is_some()), (answered == 2, answered == 2), "{name}");
+        let (Some(a), Some(b)) = (a, b) else { continue };
+        let streams = pair.lab.streams.borrow();
+        assert!(streams.joined.contains(&(a, Some(b))), "{name}: they are bridged as the sound is");
+        for (stream, remote) in [(a, 4002), (b, 4102)] {
+            let plan = &streams.open[&stream];
+            assert_eq!(plan.remote, format!("{HOST}:{remote}").parse().ok(), "{name}");
+            assert_eq!((plan.format, plan.payload), (F::ALAW, 8), "{name}: what the callee took");
+        }
+        assert!(
+            pair.lab.shard.core.borrow().get(pair.caller).unwrap().pictures().iter().all(Option::is_none)
+        );
+        drop(streams);
+        pair.alice.inside(&mut pair.lab, "BYE", "", "");
+        pair.lab.lines();
+        assert!(pair.lab.streams.borrow().open.len() <= 2, "{name}: it goes with the call");
     }
 }

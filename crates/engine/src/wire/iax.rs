@@ -53,6 +53,7 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
         lease_min: seconds(general.minregexpire),
         lease_max: seconds(general.maxregexpire),
         autokill: general.autokill,
+        shrink_caller_id: general.shrinkcallerid,
         delay_reject: general.delayreject,
         auth_debug: general.authdebug,
         mailbox_detail: general.mailboxdetail,
@@ -151,6 +152,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
         source: from.sourceaddress.map(|source| SocketAddr::new(source.ip, source.port.unwrap_or(0))),
         parking_lot: from.parkinglot.clone(),
         immediate: from.immediate,
+        evens_out: from.forcejitterbuffer,
     }
 }
 
@@ -164,12 +166,11 @@ pub(crate) fn iax_user(name: &str, from: &IaxPeer, jitter: core::time::Duration)
         keys: keys(&from.inkeys),
         common: common(from, jitter),
         ama_flags: match from.amaflags {
-            AmaFlags::Default => "",
-            AmaFlags::Documentation => "documentation",
-            AmaFlags::Billing => "billing",
-            AmaFlags::Omit => "omit",
-        }
-        .to_owned(),
+            AmaFlags::Default => None,
+            AmaFlags::Documentation => Some(call::AmaFlags::Documentation),
+            AmaFlags::Billing => Some(call::AmaFlags::Billing),
+            AmaFlags::Omit => Some(call::AmaFlags::Omit),
+        },
     }
 }
 

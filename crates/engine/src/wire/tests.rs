@@ -162,6 +162,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "cos_audio=5", |c| e(c).marking.priority.to_string(), "0", "5"),
     ("endpoint", "tos_video=af41", |c| e(c).video.marking.tos.to_string(), "0", "136"),
     ("endpoint", "cos_video=4", |c| e(c).video.marking.priority.to_string(), "0", "4"),
+    ("endpoint", "max_audio_streams=9", |c| e(c).audio_streams.to_string(), "1", "5"),
     ("endpoint", "max_video_streams=9", |c| e(c).video.streams.to_string(), "1", "4"),
     ("endpoint", "allow=vp8,h264,!vp8", |c| format!("{:?}", e(c).video.formats), "[]", "[h264]"),
     ("endpoint", "media_encryption=sdes", |c| sealed(c), "none", "AES_CM_128_HMAC_SHA1_80 AES_256_CM_HMAC_SHA1_80 AEAD_AES_128_GCM AEAD_AES_256_GCM false false"),

@@ -75,6 +75,8 @@ pub(super) struct Dialling {
     pub(super) encrypt: Encrypt,
     pub(super) keys_stay: bool,
     pub(super) plaintext: bool,
+    /// The other side has said nothing yet, and has no more time than was asked for.
+    pub(super) is_hurried: bool,
     pub(super) tokens: u8,
     /// What the other side wants proven, while the driver looks for a proof.
     pub(super) challenge: Option<(Auth, Vec<u8>, u16)>,

@@ -6,6 +6,7 @@ use crate::auth::Secret;
 use crate::frame::{Element, Media, write_element, write_preferences};
 use base::FormatId;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 /// Whether a call is enciphered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +67,8 @@ pub struct Dial<'a> {
     pub transferable: bool,
     /// Most numbers of this peer, instead of its address's limit.
     pub numbers_max: Option<u32>,
+    /// How long the other side may take to say anything at all; `None`: as often as NEW is repeated.
+    pub autokill: Option<Duration>,
 }
 
 impl Dial<'_> {
@@ -94,6 +97,7 @@ impl Dial<'_> {
             trunk: false,
             transferable: false,
             numbers_max: None,
+            autokill: None,
         }
     }
 

@@ -144,6 +144,14 @@ impl Leg {
         };
         [self.link.deadline(), self.give_up_at, owed, own].into_iter().flatten().min()
     }
+    /// The other side is there: who was hurried has as much time as any other from here on.
+    fn heard(&mut self, now: Instant) {
+        if let Role::Call(call) = &mut self.role
+            && call.dialling.as_mut().is_some_and(|dialling| core::mem::take(&mut dialling.is_hurried))
+        {
+            self.give_up_at = Some(now + ANSWER_WAIT);
+        }
+    }
     /// From here on only acknowledgements matter.
     fn close(&mut self) {
         self.closing = true;
@@ -320,14 +328,19 @@ fn leg_due(leg: &mut Leg, core: &mut Core, place: Place, now: Instant, out: &mut
 /// Nobody answered in time: the other side hears of it, when there is one.
 fn give_up(leg: &mut Leg, core: &mut Core, now: Instant, out: &mut Out) -> Fate {
     leg.give_up_at = None;
+    let mut cause = Cause::RECOVERY_ON_TIMER_EXPIRE;
     let command = match &leg.role {
-        Role::Call(call) => call.farewell(),
+        Role::Call(call) => {
+            if call.dialling.as_ref().is_some_and(|dialling| dialling.is_hurried) {
+                cause = Cause::DESTINATION_OUT_OF_ORDER;
+            }
+            call.farewell()
+        }
         Role::Registrar(_) => Command::REGREJ,
         Role::Registrant(_) | Role::Watch(_) | Role::Notice => {
             return Fate::Over(Cause::NO_USER_RESPONSE, Vec::new());
         }
     };
-    let cause = Cause::RECOVERY_ON_TIMER_EXPIRE;
     let data = orders::cause_elements(cause, b"");
     leg.link.full(now, Kind::Iax(command), &data, &mut core.random, out);
     Fate::Told(cause, Vec::new())

@@ -132,6 +132,7 @@ impl Machine {
             encrypt: dial.encrypt,
             keys_stay: dial.keys_stay,
             plaintext: dial.plaintext,
+            is_hurried: dial.autokill.is_some(),
             tokens: 0,
             challenge: None,
         };
@@ -143,7 +144,7 @@ impl Machine {
         let call = Call::outgoing(dialling, dial.trunk, dial.transferable);
         let place = self.leg_to(now, dial.to, space, dial.numbers_max, Role::Call(Box::new(call)))?;
         self.with(place, now, out, |leg, core, out| {
-            leg.give_up_at = Some(now + ANSWER_WAIT);
+            leg.give_up_at = Some(now + dial.autokill.unwrap_or(ANSWER_WAIT));
             leg.link.full(now, Kind::Iax(Command::NEW), &data, &mut core.random, out);
             ((), Fate::Keep)
         });

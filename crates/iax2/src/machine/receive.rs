@@ -206,7 +206,10 @@ impl Machine {
             }
         } else {
             match open(leg, &mut self.core, bytes, opened) {
-                Opened::Frame(frame) => sequenced(leg, &mut self.core, place, &frame, now, out),
+                Opened::Frame(frame) => {
+                    leg.heard(now);
+                    sequenced(leg, &mut self.core, place, &frame, now, out)
+                }
                 Opened::Wrong => {
                     self.core.discard(Discard::Undeciphered);
                     call::undeciphered(leg, place, now, out)

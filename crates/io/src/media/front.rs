@@ -678,6 +678,8 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::WatchSound { stream, .. }
         | Command::WatchTone { stream, .. }
         | Command::HoldBack { stream, .. }
+        | Command::Shape { stream, .. }
+        | Command::FillSilence { stream, .. }
         | Command::Fax { stream, .. }
         | Command::Stats { stream } => (stream, None),
     })

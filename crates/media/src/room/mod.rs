@@ -26,7 +26,7 @@ use base::{
 };
 use codec::{Coders, Level, RATES, Resampler};
 
-pub(crate) use talk::amplify;
+pub(crate) use talk::{Talk, amplify};
 
 use crate::groups::Turn;
 use crate::packet_io::PacketIo;
@@ -35,7 +35,6 @@ use crate::room::bus::{Buses, samples};
 use crate::room::leader::Leader;
 use crate::room::recorder::Recorder;
 use crate::room::speech::{Speech, Voice};
-use crate::room::talk::Talk;
 use crate::wheel::{Seat, Wheel};
 use crate::worker::Desk;
 
@@ -64,7 +63,7 @@ struct Member {
     /// It is sent what all are sent.
     shares: bool,
     /// Somebody murmurs to it alone.
-    is_murmured_to: bool,
+    hears_apart: bool,
     /// Set by the test hook: its next round panics.
     poisoned: bool,
 }
@@ -424,7 +423,7 @@ impl<P: PacketIo> Desk<'_, P> {
                 is_on_stage: false,
                 alike_ms: 0,
                 shares: false,
-                is_murmured_to: false,
+                hears_apart: false,
                 poisoned: false,
             });
             found.order.reserve(found.members.len());
@@ -483,9 +482,9 @@ impl<P: PacketIo> Desk<'_, P> {
             ptime_ms: plan.ptime_ms,
             wishes: plan.wishes,
         };
-        let is_murmured_to = stream.is_murmured_to();
+        let hears_apart = stream.hears_apart();
         if let Some(member) = self.rooms.get_mut(room).and_then(|room| room.member_mut(id)) {
-            member.is_murmured_to = is_murmured_to;
+            member.hears_apart = hears_apart;
         }
         self.rooms.place(room, id, ways);
         let rate = self.rooms.rate_of(room, id);
@@ -500,9 +499,6 @@ impl<P: PacketIo> Desk<'_, P> {
 impl Member {
     /// Whether it hears exactly what all hear.
     fn hears_all(&self) -> bool {
-        !self.is_heard
-            && !self.settings.deaf
-            && !self.is_murmured_to
-            && self.settings.listening == Gain::UNITY
+        !self.is_heard && !self.settings.deaf && !self.hears_apart && self.settings.listening == Gain::UNITY
     }
 }

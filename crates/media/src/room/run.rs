@@ -206,10 +206,10 @@ impl<L> Worker<L> {
             self.own_code(room, at, io, events, Room::feed_voices);
         }
         self.each_member(running, at, is_due, io, events, |desk, room, n| {
-            let member = room.members.get(n).map(|member| (member.id, member.is_murmured_to));
+            let member = room.members.get(n).map(|member| (member.id, member.hears_apart));
             *desk.current = member.map(|(id, _)| id);
-            let murmured = member.filter(|(_, is_murmured_to)| *is_murmured_to);
-            let stream = murmured.and_then(|(id, _)| desk.streams.get_mut(id));
+            let apart = member.filter(|(_, hears_apart)| *hears_apart);
+            let stream = apart.and_then(|(id, _)| desk.streams.get_mut(id));
             let beside = match stream {
                 Some(stream) => (stream.whisper.as_deref_mut(), stream.taps.as_deref_mut()),
                 None => (None, None),

@@ -34,7 +34,7 @@ fn member(n: u32, settings: MemberSettings) -> Member {
         is_on_stage: false,
         alike_ms: 0,
         shares: false,
-        is_murmured_to: false,
+        hears_apart: false,
         poisoned: false,
     }
 }

@@ -3,7 +3,7 @@
 
 use base::{FormatId, FormatSet, SrtpSuite};
 use libfuzzer_sys::fuzz_target;
-use sip::sdp::{Encryption, Local, LocalVideo, Negotiator, Session, VideoFeedback, VideoFormat};
+use sip::sdp::{Encryption, Local, LocalPassed, Negotiator, Session, VideoFeedback, PassedFormat};
 
 fuzz_target!(|bytes: &[u8]| {
     let formats: FormatSet = FormatId::ALL.iter().copied().collect();
@@ -16,12 +16,12 @@ fuzz_target!(|bytes: &[u8]| {
         random: |bytes| bytes.fill(7),
     };
     let encryption = Some(encryption).filter(|_| bytes.len().is_multiple_of(2));
-    let pictures: Vec<VideoFormat> = FormatId::VIDEO.iter().copied().map(VideoFormat::plain).collect();
-    let video = LocalVideo { formats: &pictures, port: 5000, feedback: VideoFeedback::ALL };
-    let video = [video, LocalVideo { port: 5002, ..video }];
+    let pictures: Vec<PassedFormat> = FormatId::VIDEO.iter().copied().map(PassedFormat::plain).collect();
+    let video = LocalPassed { formats: &pictures, port: 5000, feedback: VideoFeedback::ALL };
+    let video = [video, LocalPassed { port: 5002, ..video }];
     let local = Local {
         encryption,
-        video: &video,
+        passed: &video,
         rtcp_mux: true,
         use_remote_ptime: true,
         ..Local::new(formats, [192, 0, 2, 1].into(), 4000)
@@ -33,8 +33,8 @@ fuzz_target!(|bytes: &[u8]| {
         let ours = Session::parse(&out).expect("what we write is a description");
         assert_eq!(theirs.streams.len(), ours.streams.len());
         assert!(agreed.primary().is_some() && (10..=60).contains(&agreed.ptime_ms));
-        assert!(agreed.video.len() <= video.len());
-        assert!(agreed.video.iter().flatten().all(|video| video.primary().is_some()));
+        assert!(agreed.passed.len() <= video.len());
+        assert!(agreed.passed.iter().flatten().all(|video| video.primary().is_some()));
         out.clear();
         negotiator.offer(&local, &mut out);
         assert!(Session::parse(&out).is_some());

@@ -1,5 +1,5 @@
-//! Offer and answer (RFC 3264) for one audio stream, and video streams beside it ([`VideoPlace`]); further streams are
-//! declined in their places.
+//! Offer and answer (RFC 3264) for one audio stream, and streams beside it that are passed through ([`PassedPlace`]); further
+//! streams are declined in their places.
 
 use core::net::{IpAddr, SocketAddr};
 use std::io::Write as _;
@@ -8,8 +8,8 @@ use base::{Direction, FormatId, FormatSet, MAX_RX_PAYLOADS, RxPayload, SrtpKeys}
 use zeroize::Zeroizing;
 
 use super::crypto::{Crypto, Line, write_keys};
+use super::passed::{Kind, NegotiatedPassed, PassedPlace, slots};
 use super::payload::{Meaning, Payloads};
-use super::video::{NegotiatedVideo, VideoPlace, is_video};
 use super::{
     Address, CryptoFlaw, Elsewhere, FaxStream, FaxTerms, Feedback, Local, MAX_STREAM_FORMATS, MAX_STREAMS,
     Session, Stream,
@@ -105,8 +105,8 @@ pub struct Negotiated {
     pub fmtp: Option<Box<[u8]>>,
     /// What SRTP is sealed with; `None` is plain RTP.
     pub keys: Option<Box<SrtpKeys>>,
-    /// The video streams, by their order among them; `None` where one is declined.
-    pub video: Vec<Option<NegotiatedVideo>>,
+    /// The streams that are passed through, by their slots; `None` where one is declined.
+    pub passed: Vec<Option<NegotiatedPassed>>,
 }
 
 impl Negotiated {
@@ -125,8 +125,8 @@ impl Negotiated {
 enum Place {
     /// Ours: audio, or fax instead of it.
     Served,
-    /// Video, which is passed through.
-    Video(Box<VideoPlace>),
+    /// Video, or further audio, which is passed through.
+    Passed(Box<PassedPlace>),
     /// Kind, protocol and formats of a declined stream.
     Declined(Box<[u8]>),
 }
@@ -189,7 +189,7 @@ impl Negotiator {
         // A session that was agreed on as plain RTP stays that.
         let is_plain = self.current.as_ref().is_some_and(|agreed| agreed.keys.is_none());
         let lines = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
-        self.offer_video(local, is_plain);
+        self.offer_passed(local, is_plain);
         let audio = Audio {
             payloads: &payloads,
             direction: local.direction,
@@ -201,52 +201,55 @@ impl Negotiator {
         self.offered = Some(payloads);
     }
 
-    /// Sets out what our offer says of the video streams. Those that the session does not have yet follow the others, and a
-    /// declined one may come back in its place (RFC 3264 §8.1).
-    fn offer_video(&mut self, local: &Local<'_>, is_plain: bool) {
-        let is_wanted = |at: usize| local.video.get(at).is_some_and(|own| !own.formats.is_empty());
-        let mut at = 0;
+    /// Sets out what our offer says of the streams that are passed through. Those that the session does not have yet follow
+    /// the others, and a declined one may come back in its place (RFC 3264 §8.1).
+    fn offer_passed(&mut self, local: &Local<'_>, is_plain: bool) {
+        let is_wanted = |slot: &usize| local.passed.get(*slot).is_some_and(|own| !own.formats.is_empty());
+        let mut free = Kind::ALL.map(Kind::slots);
         for place in &mut self.places {
-            let Some(protocol) = place.video_protocol() else { continue };
+            let Some((kind, protocol)) = place.passes() else { continue };
+            let Some(slot) = free.get_mut(kind as usize).and_then(Iterator::next) else { continue };
             if let Place::Declined(_) = place
-                && is_wanted(at)
+                && is_wanted(&slot)
             {
-                let video = VideoPlace::new(at, protocol);
-                *place = Place::Video(Box::new(video));
+                let stream = PassedPlace::new(slot, protocol);
+                *place = Place::Passed(Box::new(stream));
             }
-            at += 1;
         }
-        while is_wanted(at) && self.places.len() < MAX_STREAMS {
-            self.places.push(Place::Video(Box::new(VideoPlace::new(at, &self.protocol))));
-            at += 1;
+        for slot in free.into_iter().flat_map(|free| free.take_while(is_wanted)) {
+            if self.places.len() < MAX_STREAMS {
+                self.places.push(Place::Passed(Box::new(PassedPlace::new(slot, &self.protocol))));
+            }
         }
         for place in &mut self.places {
-            if let Place::Video(video) = place {
-                video.offer(local, is_plain);
+            if let Place::Passed(stream) = place {
+                stream.offer(local, is_plain);
             }
         }
     }
-    /// The places of an offer's streams, of which the audio is at `audio`, with our answer to its video.
-    fn answer_video(
+    /// The places of an offer's streams, of which the audio at `served` is served, with our answer to those that are passed
+    /// through.
+    fn answer_passed(
         &self,
         session: &Session<'_>,
-        audio: usize,
+        served: usize,
         local: &Local<'_>,
-    ) -> (Vec<Place>, Vec<Option<NegotiatedVideo>>) {
-        let mut places = places(session, Some(audio));
+    ) -> (Vec<Place>, Vec<Option<NegotiatedPassed>>) {
+        let mut places = places(session, Some(served));
         let mut agreed = Vec::new();
-        let videos = session.streams.iter().enumerate().filter(|(_, stream)| is_video(stream));
-        for (at, (index, stream)) in videos.enumerate().take(local.video.len()) {
-            let before = match self.places.get(index) {
-                Some(Place::Video(video)) if video.at == at => (**video).clone(),
-                _ => VideoPlace::new(at, stream.protocol),
-            };
-            let answered = before.answer(session, stream, local);
-            let (place, negotiated) = answered.unzip();
-            if let (Some(place), Some(slot)) = (place, places.get_mut(index)) {
-                *slot = Place::Video(Box::new(place));
+        for (slot, index, stream) in slots(session, Some(served)) {
+            if slot >= local.passed.len() {
+                continue;
             }
-            agreed.push(negotiated);
+            let before = match self.places.get(index) {
+                Some(Place::Passed(before)) if before.slot == slot => (**before).clone(),
+                _ => PassedPlace::new(slot, stream.protocol),
+            };
+            let (place, negotiated) = before.answer(session, stream, local).unzip();
+            if let (Some(place), Some(found)) = (place, places.get_mut(index)) {
+                *found = Place::Passed(Box::new(place));
+            }
+            put(&mut agreed, slot, negotiated);
         }
         (places, agreed)
     }
@@ -284,14 +287,14 @@ impl Negotiator {
             return flaw.map_or_else(|| self.answer_without_stream(&session, local, out), Err);
         };
         self.crypto = crypto;
-        let (places, video) = self.answer_video(&session, at, local);
+        let (places, passed) = self.answer_passed(&session, at, local);
         self.places = places;
         self.protocol = stream.protocol.into();
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
         let mut agreed = agree(&session, stream, &common, &common, local, rtcp_mux);
         let (line, keys) = secured.unzip();
         agreed.keys = keys.map(Box::new);
-        agreed.video = video;
+        agreed.passed = passed;
         for (payload, meaning) in common.iter() {
             self.used.push(payload, meaning);
         }
@@ -325,7 +328,7 @@ impl Negotiator {
         agreed.remote_name = None;
         agreed.direction = Direction::Inactive;
         agreed.held = true;
-        agreed.video = Vec::new();
+        agreed.passed = Vec::new();
         self.places = places(session, None);
         self.describe(local, &Content::Ended, out);
         self.current = Some(agreed.clone());
@@ -338,12 +341,10 @@ impl Negotiator {
         let session = Session::parse(answer).ok_or(SdpError::Malformed)?;
         let at = self.places.iter().position(|place| matches!(place, Place::Served)).unwrap_or(0);
         // Peers that drop declined streams from their answers shift the rest: the first audio stream is then meant.
-        let stream = session
-            .streams
-            .get(at)
-            .filter(|stream| is_audio(stream))
-            .or_else(|| session.streams.iter().find(|stream| is_audio(stream)))
-            .ok_or(SdpError::Malformed)?;
+        let served = Some(at)
+            .filter(|at| session.streams.get(*at).is_some_and(is_audio))
+            .or_else(|| session.streams.iter().position(is_audio));
+        let stream = served.and_then(|at| session.streams.get(at)).ok_or(SdpError::Malformed)?;
         if stream.port == 0 {
             return Err(SdpError::Refused);
         }
@@ -383,24 +384,27 @@ impl Negotiator {
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
         let mut agreed = agree(&session, stream, &send, &receive, local, rtcp_mux);
         agreed.keys = keys.map(Box::new);
-        agreed.video = self.accept_video(&session, local);
+        agreed.passed = self.accept_passed(&session, served, local);
         self.current = Some(agreed.clone());
         Ok(agreed)
     }
-    /// What the answer says of the video that we offered.
-    fn accept_video(&mut self, session: &Session<'_>, local: &Local<'_>) -> Vec<Option<NegotiatedVideo>> {
+    /// What the answer says of the streams to be passed through that we offered.
+    fn accept_passed(
+        &mut self,
+        session: &Session<'_>,
+        served: Option<usize>,
+        local: &Local<'_>,
+    ) -> Vec<Option<NegotiatedPassed>> {
         let mut agreed = Vec::new();
-        let shifted = || session.streams.iter().filter(|stream| is_video(stream));
+        let found: Vec<_> = slots(session, served).collect();
         for (index, place) in self.places.iter_mut().enumerate() {
-            let Place::Video(video) = place else { continue };
-            let stream = session.streams.get(index).filter(|stream| is_video(stream));
-            let stream = stream.or_else(|| shifted().nth(video.at));
-            let taken =
-                stream.filter(|_| video.is_said()).and_then(|stream| video.accept(session, stream, local));
-            agreed.resize(agreed.len().max(video.at + 1), None);
-            if let Some(slot) = agreed.get_mut(video.at) {
-                *slot = taken;
-            }
+            let Place::Passed(own) = place else { continue };
+            let fits = |slot: usize| Kind::of_slot(slot) == own.kind();
+            let here = found.iter().find(|(slot, at, _)| *at == index && fits(*slot));
+            let shifted = || found.iter().find(|(slot, ..)| *slot == own.slot);
+            let stream = here.or_else(shifted).map(|(_, _, stream)| *stream).filter(|_| own.is_said());
+            let taken = stream.and_then(|stream| own.accept(session, stream, local));
+            put(&mut agreed, own.slot, taken);
         }
         agreed
     }
@@ -421,8 +425,8 @@ impl Negotiator {
             match (place, content) {
                 (Place::Served, Content::Audio(content)) => content.write(&self.protocol, local, &mut text),
                 (Place::Served, Content::Fax(terms)) => terms.write(local.port, &mut text),
-                (Place::Video(video), Content::Audio(_)) => video.write(Some(local), &mut text),
-                (Place::Video(video), Content::Fax(_) | Content::Ended) => video.write(None, &mut text),
+                (Place::Passed(stream), Content::Audio(_)) => stream.write(Some(local), &mut text),
+                (Place::Passed(stream), Content::Fax(_) | Content::Ended) => stream.write(None, &mut text),
                 (Place::Served, Content::Ended) => {
                     text.extend_from_slice(b"m=audio 0 ");
                     push_clean(&mut text, &self.protocol);
@@ -474,17 +478,25 @@ impl Negotiator {
 }
 
 impl Place {
-    /// The profile of a video stream that has this place, as far as such can be passed through.
-    fn video_protocol(&self) -> Option<&[u8]> {
+    /// What a stream in this place carries that could be passed through, and its profile.
+    fn passes(&self) -> Option<(Kind, &[u8])> {
         match self {
             Self::Served => None,
-            Self::Video(video) => Some(video.protocol()),
+            Self::Passed(stream) => Some((stream.kind(), stream.protocol())),
             Self::Declined(line) => {
                 let (kind, rest) = split_once(line, b'\n');
                 let protocol = split_once(rest?, b'\n').0;
-                (kind.eq_ignore_ascii_case(b"video") && is_rtp(protocol)).then_some(protocol)
+                Kind::of(kind, protocol).map(|kind| (kind, protocol))
             }
         }
+    }
+}
+
+/// Notes what was agreed on for a slot.
+fn put(agreed: &mut Vec<Option<NegotiatedPassed>>, slot: usize, negotiated: Option<NegotiatedPassed>) {
+    agreed.resize(agreed.len().max(slot + 1), None);
+    if let Some(place) = agreed.get_mut(slot) {
+        *place = negotiated;
     }
 }
 
@@ -585,9 +597,7 @@ impl Audio<'_> {
         for (payload, meaning) in self.payloads.iter() {
             match meaning {
                 Meaning::Audio(format) => {
-                    let (name, clock) = (format.rtp_name(), format.rtp_clock());
-                    let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
-                    write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
+                    write_rtpmap(payload, format, text);
                     if let Some(fmtp) = format.fmtp() {
                         write!(text, "a=fmtp:{payload} {fmtp}\r\n").ok();
                     }
@@ -611,6 +621,14 @@ impl Audio<'_> {
         }
         text.extend_from_slice(direction_line(self.direction));
     }
+}
+
+/// Appends what a payload type stands for; Opus always says two channels (RFC 7587 §7).
+pub(super) fn write_rtpmap(payload: u8, format: FormatId, text: &mut Vec<u8>) {
+    let (name, clock) = (format.rtp_name(), format.rtp_clock());
+    let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
+    // Writing to a Vec cannot fail.
+    write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
 }
 
 /// The attribute of a direction.
@@ -707,7 +725,7 @@ fn agree(
         fmtp: primary.and_then(|primary| fmtp(stream, primary.payload)),
         keys: None,
         send: send_formats,
-        video: Vec::new(),
+        passed: Vec::new(),
     }
 }
 

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use base::{Direction, FormatSet};
 
-use super::{Encryption, LocalVideo};
+use super::{Encryption, LocalPassed};
 
 /// Where media goes instead of to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub struct Local<'a> {
     pub encryption: Option<Encryption<'a>>,
     /// Profiles with feedback; `None`: our offers are without, and those with it are answered in theirs.
     pub feedback: Option<Feedback>,
-    /// Our sides of the video streams, by their order among them; further ones are declined.
-    pub video: &'a [LocalVideo<'a>],
+    /// Our sides of the streams that are passed through, by their slots; further ones are declined.
+    pub passed: &'a [LocalPassed<'a>],
     /// User name in `o=`.
     pub owner: &'a str,
     /// Name in `s=`.
@@ -64,7 +64,7 @@ pub struct Local<'a> {
 }
 
 impl<'a> Local<'a> {
-    /// Both ways, 20 ms, telephone-event, no RTCP multiplexing, no video.
+    /// Both ways, 20 ms, telephone-event, no RTCP multiplexing, nothing passed through.
     pub fn new(formats: FormatSet, address: IpAddr, port: u16) -> Self {
         Self {
             formats,
@@ -81,7 +81,7 @@ impl<'a> Local<'a> {
             direction: Direction::SendRecv,
             encryption: None,
             feedback: None,
-            video: &[],
+            passed: &[],
             owner: "-",
             session_name: "Strowger",
         }

@@ -1,13 +1,15 @@
-//! Video streams in offer and answer (RFC 3264). They are passed through: which formats a side has, what it says of them and
-//! what feedback it understands comes from the other party of the call, and is told word by word.
+//! Streams in offer and answer (RFC 3264) that are passed through: video, and further audio beside the one stream that is
+//! served. Which formats a side has, what it says of them and what feedback it understands comes from the other party of the
+//! call, and is told word by word.
 
 use core::net::SocketAddr;
 use std::io::Write as _;
 
-use base::{Direction, FormatId, SrtpKeys};
+use base::{AUDIO_SLOTS, Direction, FormatId, SrtpKeys, VIDEO_SLOTS};
 
-use super::answer::{family, is_rtp, is_secure, push_declined, reach, rtcp_address, secured};
+use super::answer::{family, is_rtp, is_secure, push_declined, reach, rtcp_address, secured, write_rtpmap};
 use super::crypto::{Crypto, Line, write_keys};
+use super::payload::{Meaning, Payloads};
 use super::{Local, MAX_STREAM_FORMATS, Session, Stream, words};
 use crate::header::lex::{number, split_once, trim};
 use crate::write::push_clean;
@@ -15,16 +17,65 @@ use crate::write::push_clean;
 /// Dynamic payload types that our offers give out (RFC 3551 §6).
 const DYNAMIC: core::ops::RangeInclusive<u8> = 96..=127;
 
-/// A video format, with what one side says of it.
+/// What a stream carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Video,
+    Audio,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 2] = [Self::Video, Self::Audio];
+
+    pub(super) const fn of_slot(slot: usize) -> Self {
+        if slot < VIDEO_SLOTS { Self::Video } else { Self::Audio }
+    }
+    /// Its slots.
+    pub(super) const fn slots(self) -> core::ops::Range<usize> {
+        match self {
+            Self::Video => 0..VIDEO_SLOTS,
+            Self::Audio => VIDEO_SLOTS..VIDEO_SLOTS + AUDIO_SLOTS,
+        }
+    }
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Video => "video",
+            Self::Audio => "audio",
+        }
+    }
+    /// What a media line of this kind and profile carries, when that can be passed through.
+    pub(super) fn of(kind: &[u8], protocol: &[u8]) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|own| kind.eq_ignore_ascii_case(own.word().as_bytes()));
+        found.filter(|_| is_rtp(protocol))
+    }
+    fn of_stream(stream: &Stream<'_>) -> Option<Self> {
+        Self::of(stream.kind, stream.protocol)
+    }
+}
+
+/// The streams of a session that have a slot, with their places; `served` is that of the audio which is served.
+pub(super) fn slots<'s, 'a>(
+    session: &'s Session<'a>,
+    served: Option<usize>,
+) -> impl Iterator<Item = (usize, usize, &'s Stream<'a>)> {
+    let mut next = Kind::ALL.map(Kind::slots);
+    session.streams.iter().enumerate().filter_map(move |(index, stream)| {
+        let kind = Kind::of_stream(stream).filter(|_| Some(index) != served)?;
+        let slot = next.get_mut(kind as usize)?.next()?;
+        Some((slot, index, stream))
+    })
+}
+
+/// A format, with what one side says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VideoFormat {
+pub struct PassedFormat {
     /// Format.
     pub format: FormatId,
     /// What stands behind the payload type in `a=fmtp`; `None`: nothing is said.
     pub fmtp: Option<Box<[u8]>>,
 }
 
-impl VideoFormat {
+impl PassedFormat {
     /// A format of which nothing is said.
     pub const fn plain(format: FormatId) -> Self {
         Self { format, fmtp: None }
@@ -83,20 +134,20 @@ impl VideoFeedback {
     }
 }
 
-/// Our side of one video stream.
+/// Our side of one stream that is passed through.
 #[derive(Debug, Clone, Copy)]
-pub struct LocalVideo<'a> {
+pub struct LocalPassed<'a> {
     /// Formats in order of preference; none declines the stream. What nothing is said of is answered in the offer's words.
-    pub formats: &'a [VideoFormat],
+    pub formats: &'a [PassedFormat],
     /// RTP port; RTCP is one above unless multiplexed.
     pub port: u16,
     /// What we say that we understand, as far as the peer does.
     pub feedback: VideoFeedback,
 }
 
-/// What offer and answer agreed on for a video stream.
+/// What offer and answer agreed on for a stream that is passed through.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NegotiatedVideo {
+pub struct NegotiatedPassed {
     /// Where the peer wants RTP; `None` on the old form of hold, and for a name.
     pub remote: Option<SocketAddr>,
     /// Where the peer wants RTCP; equal to `remote` with `rtcp_mux`.
@@ -104,7 +155,7 @@ pub struct NegotiatedVideo {
     /// RTP and RTCP share a port.
     pub rtcp_mux: bool,
     /// The formats that both have, with what the peer says of them. The first one is sent; never empty.
-    pub formats: Vec<VideoFormat>,
+    pub formats: Vec<PassedFormat>,
     /// Payload type of the first one towards the peer.
     pub payload: u8,
     /// Payload types under which it may come.
@@ -119,31 +170,38 @@ pub struct NegotiatedVideo {
     pub keys: Option<Box<SrtpKeys>>,
 }
 
-impl NegotiatedVideo {
+impl NegotiatedPassed {
     /// The format that is sent.
-    pub fn primary(&self) -> Option<&VideoFormat> {
+    pub fn primary(&self) -> Option<&PassedFormat> {
         self.formats.first()
     }
 }
 
-/// How many streams of video an offer has that could be passed through, up to the last one that it does not decline.
-pub fn videos_offered(offer: &[u8]) -> usize {
-    let Some(session) = Session::parse(offer) else { return 0 };
-    let videos = session.streams.iter().filter(|stream| is_video(stream)).enumerate();
-    videos.filter(|(_, stream)| stream.port != 0).map(|(at, _)| at + 1).last().unwrap_or(0)
+/// Which slots ([`VIDEO_SLOTS`], then [`AUDIO_SLOTS`]) an offer has streams for that it does not decline, when its first audio is the one that is served.
+pub fn passed_offered(offer: &[u8]) -> [bool; VIDEO_SLOTS + AUDIO_SLOTS] {
+    let mut offered = [false; VIDEO_SLOTS + AUDIO_SLOTS];
+    let Some(session) = Session::parse(offer) else { return offered };
+    let is_first = |stream: &&Stream<'_>| Kind::of_stream(stream) == Some(Kind::Audio) && stream.port != 0;
+    let served = session.streams.iter().position(|stream| is_first(&stream));
+    for (slot, _, stream) in slots(&session, served) {
+        if let Some(offered) = offered.get_mut(slot) {
+            *offered = stream.port != 0;
+        }
+    }
+    offered
 }
 
-/// A video stream in its place among the streams of a session.
+/// A stream that is passed through, in its place among the streams of a session.
 #[derive(Debug, Clone)]
-pub(super) struct VideoPlace {
-    /// Its number among the video streams.
-    pub(super) at: usize,
+pub(super) struct PassedPlace {
+    /// Its slot.
+    pub(super) slot: usize,
     protocol: Box<[u8]>,
     crypto: Crypto,
     /// What every payload type has meant: within a session none changes its meaning (RFC 3264 §8.3.2).
     used: Vec<(u8, FormatId)>,
     /// What our last description says of it; nothing when it declines it.
-    said: Vec<(u8, VideoFormat)>,
+    said: Vec<(u8, PassedFormat)>,
     direction: Direction,
     rtcp_mux: bool,
     feedback: VideoFeedback,
@@ -152,16 +210,11 @@ pub(super) struct VideoPlace {
     to_edge: bool,
 }
 
-/// Whether this is a video stream of a kind that can be passed through.
-pub(super) fn is_video(stream: &Stream<'_>) -> bool {
-    stream.kind.eq_ignore_ascii_case(b"video") && is_rtp(stream.protocol)
-}
-
-impl VideoPlace {
+impl PassedPlace {
     /// A stream that nobody has spoken of.
-    pub(super) fn new(at: usize, protocol: &[u8]) -> Self {
+    pub(super) fn new(slot: usize, protocol: &[u8]) -> Self {
         Self {
-            at,
+            slot,
             protocol: protocol.into(),
             crypto: Crypto::default(),
             used: Vec::new(),
@@ -173,6 +226,9 @@ impl VideoPlace {
             to_edge: false,
         }
     }
+    pub(super) const fn kind(&self) -> Kind {
+        Kind::of_slot(self.slot)
+    }
     /// Its profile.
     pub(super) fn protocol(&self) -> &[u8] {
         &self.protocol
@@ -180,7 +236,7 @@ impl VideoPlace {
     /// Sets out what an offer of ours says of it.
     pub(super) fn offer(&mut self, local: &Local<'_>, is_plain: bool) {
         self.said.clear();
-        let Some(own) = local.video.get(self.at) else { return };
+        let Some(own) = local.passed.get(self.slot) else { return };
         for format in own.formats {
             if self.said.iter().any(|(_, said)| said.format == format.format) {
                 continue;
@@ -210,9 +266,9 @@ impl VideoPlace {
         session: &Session<'_>,
         stream: &Stream<'_>,
         local: &Local<'_>,
-    ) -> Option<(Self, NegotiatedVideo)> {
-        let own = local.video.get(self.at).filter(|_| stream.port != 0)?;
-        let theirs = offered(stream, &[]);
+    ) -> Option<(Self, NegotiatedPassed)> {
+        let own = local.passed.get(self.slot).filter(|_| stream.port != 0)?;
+        let theirs = offered(self.kind(), stream, &[]);
         let rank = |format: FormatId| own.formats.iter().position(|own| own.format == format);
         let mut common: Vec<_> = theirs.into_iter().filter(|(_, f)| rank(f.format).is_some()).collect();
         if !local.prefer_remote {
@@ -229,7 +285,7 @@ impl VideoPlace {
         agreed.keys = keys.map(Box::new);
         keep(&mut self.used, payload, first.format);
         let ours = rank(first.format).and_then(|rank| own.formats.get(rank)?.fmtp.clone());
-        self.said = vec![(payload, VideoFormat { format: first.format, fmtp: ours.or(first.fmtp) })];
+        self.said = vec![(payload, PassedFormat { format: first.format, fmtp: ours.or(first.fmtp) })];
         self.protocol = stream.protocol.into();
         (self.direction, self.rtcp_mux) = (agreed.direction, rtcp_mux);
         self.feedback = own.feedback.and(agreed.feedback);
@@ -242,12 +298,12 @@ impl VideoPlace {
         session: &Session<'_>,
         stream: &Stream<'_>,
         local: &Local<'_>,
-    ) -> Option<NegotiatedVideo> {
+    ) -> Option<NegotiatedPassed> {
         if stream.port == 0 {
             return None;
         }
         let ours = |format: FormatId| self.said.iter().find(|(_, said)| said.format == format);
-        let both: Vec<_> = offered(stream, &self.said)
+        let both: Vec<_> = offered(self.kind(), stream, &self.said)
             .into_iter()
             .filter_map(|(payload, theirs)| Some((payload, ours(theirs.format)?.0, theirs)))
             .collect();
@@ -275,15 +331,16 @@ impl VideoPlace {
     }
     /// Appends the stream; without `local`, or when nothing is said of it, port 0 declines it.
     pub(super) fn write(&self, local: Option<&Local<'_>>, text: &mut Vec<u8>) {
-        let own = local.and_then(|local| Some((local, local.video.get(self.at)?)));
+        let own = local.and_then(|local| Some((local, local.passed.get(self.slot)?)));
         let Some((local, own)) = own.filter(|_| self.is_said()) else {
             let formats: Vec<String> = self.used.iter().map(|(payload, _)| payload.to_string()).collect();
             let formats = if formats.is_empty() { "0".to_owned() } else { formats.join(" ") };
-            let line = [b"video\n", &*self.protocol, b"\n", formats.as_bytes()].concat();
+            let kind = self.kind().word().as_bytes();
+            let line = [kind, b"\n", &*self.protocol, b"\n", formats.as_bytes()].concat();
             return push_declined(text, &line);
         };
         // Writing to a Vec cannot fail.
-        write!(text, "m=video {} ", own.port).ok();
+        write!(text, "m={} {} ", self.kind().word(), own.port).ok();
         push_clean(text, &self.protocol);
         self.said.iter().for_each(|(payload, _)| {
             write!(text, " {payload}").ok();
@@ -293,15 +350,15 @@ impl VideoPlace {
             write!(text, "c=IN {} {}\r\n", family(local.address), local.address).ok();
         }
         write_keys(&self.keys, self.to_edge, text);
-        for (payload, VideoFormat { format, fmtp }) in &self.said {
-            write!(text, "a=rtpmap:{payload} {}/{}\r\n", format.rtp_name(), format.rtp_clock()).ok();
+        for (payload, PassedFormat { format, fmtp }) in &self.said {
+            write_rtpmap(*payload, *format, text);
             if let Some(fmtp) = fmtp {
                 write!(text, "a=fmtp:{payload} ").ok();
                 push_clean(text, fmtp);
                 text.extend_from_slice(b"\r\n");
             }
         }
-        for (payload, _) in &self.said {
+        for (payload, _) in self.said.iter().filter(|_| self.kind() == Kind::Video) {
             for (_, name) in self.feedback.rows().iter().filter(|(understood, _)| *understood) {
                 write!(text, "a=rtcp-fb:{payload} {name}\r\n").ok();
             }
@@ -320,9 +377,9 @@ fn keep(used: &mut Vec<(u8, FormatId)>, payload: u8, format: FormatId) {
 }
 
 /// What can be said of a stream without looking at its formats.
-fn agree(session: &Session<'_>, stream: &Stream<'_>, local: &Local<'_>, rtcp_mux: bool) -> NegotiatedVideo {
+fn agree(session: &Session<'_>, stream: &Stream<'_>, local: &Local<'_>, rtcp_mux: bool) -> NegotiatedPassed {
     let reach = reach(session, stream, local.direction);
-    NegotiatedVideo {
+    NegotiatedPassed {
         remote: reach.remote,
         remote_rtcp: if rtcp_mux { reach.remote } else { rtcp_address(stream, reach.remote) },
         rtcp_mux,
@@ -337,9 +394,33 @@ fn agree(session: &Session<'_>, stream: &Stream<'_>, local: &Local<'_>, rtcp_mux
 }
 
 /// The formats of a stream in its order, the first payload type of each. `known` explains dynamic numbers without a map.
-fn offered(stream: &Stream<'_>, known: &[(u8, VideoFormat)]) -> Vec<(u8, VideoFormat)> {
+fn offered(kind: Kind, stream: &Stream<'_>, known: &[(u8, PassedFormat)]) -> Vec<(u8, PassedFormat)> {
+    match kind {
+        Kind::Video => offered_video(stream, known),
+        Kind::Audio => offered_audio(stream, known),
+    }
+}
+
+fn offered_audio(stream: &Stream<'_>, known: &[(u8, PassedFormat)]) -> Vec<(u8, PassedFormat)> {
+    let mut explained = Payloads::default();
+    known.iter().for_each(|(payload, known)| explained.push(*payload, Meaning::Audio(known.format)));
+    let mut found: Vec<(u8, PassedFormat)> = Vec::new();
+    for (payload, meaning) in Payloads::of(stream, &explained).iter() {
+        let Meaning::Audio(format) = meaning else { continue };
+        if found.iter().all(|(_, other)| other.format != format) {
+            found.push((payload, PassedFormat { format, fmtp: fmtp_of(stream, payload) }));
+        }
+    }
+    found
+}
+
+fn fmtp_of(stream: &Stream<'_>, payload: u8) -> Option<Box<[u8]>> {
+    attributes_of(stream, b"fmtp").find(|(number, _)| *number == payload).map(|(_, rest)| rest.into())
+}
+
+fn offered_video(stream: &Stream<'_>, known: &[(u8, PassedFormat)]) -> Vec<(u8, PassedFormat)> {
     let maps: Vec<_> = attributes_of(stream, b"rtpmap").collect();
-    let mut found: Vec<(u8, VideoFormat)> = Vec::new();
+    let mut found: Vec<(u8, PassedFormat)> = Vec::new();
     for payload in stream.payloads() {
         let format = match maps.iter().find(|(mapped, _)| *mapped == payload) {
             Some((_, map)) => named(map),
@@ -351,10 +432,7 @@ fn offered(stream: &Stream<'_>, known: &[(u8, VideoFormat)]) -> Vec<(u8, VideoFo
         else {
             continue;
         };
-        let fmtp = attributes_of(stream, b"fmtp")
-            .find(|(number, _)| *number == payload)
-            .map(|(_, rest)| rest.into());
-        found.push((payload, VideoFormat { format, fmtp }));
+        found.push((payload, PassedFormat { format, fmtp: fmtp_of(stream, payload) }));
     }
     found
 }

@@ -48,8 +48,7 @@ options! {
         Ignored "*" "the limit is raised as far as the system allows";
     minmemfree: Int<0, {u32::MAX}> = "0", "Free memory in MB below which new calls are refused; 0 is no limit.",
         Later "0" "free memory is not looked at; use maxcalls";
-    transmit_silence: YesNo = "no", "Send silence while a channel waits or records.",
-        Later "no" "nothing is sent while a channel waits or records";
+    transmit_silence: YesNo = "no", "Send silence to who is answered and has nothing to hear: while it waits, dials, records, or hears another phone ring nowhere.";
     transcode_via_sln: YesNo = "yes", "Build transcoding paths over signed linear; always so here.",
         Ignored "*" "it is always so";
     live_dangerously: YesNo = "no", "Let functions that touch files or the environment be used from the manager by users without class system.";

@@ -432,7 +432,7 @@ fn whose_video_is_seen_is_chosen_and_told() {
     desk.pass_to(2_000);
     for (at, id) in (100..).zip(&ids) {
         let camera = base::StreamId::new(at, 1);
-        desk.world.shard.core.borrow_mut().set_video(*id, vec![Some(camera)]);
+        desk.world.shard.core.borrow_mut().set_passed(*id, vec![Some(camera)]);
     }
     desk.sent(1);
     let answer = desk.act(1, "ConfbridgeSetSingleVideoSrc|Conference: room|Channel: SIM/bob-00000001");

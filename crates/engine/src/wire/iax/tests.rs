@@ -32,6 +32,10 @@ fn formats(common: &Common) -> String {
     common.formats.iter().take(3).map(FormatId::name).collect::<Vec<_>>().join(",")
 }
 
+fn ama_flags(user: &User) -> String {
+    user.ama_flags.map(|flags| flags.name().to_owned()).unwrap_or_default()
+}
+
 fn lets_in(common: &Common, address: &str) -> bool {
     common.access.as_ref().is_none_or(|access| access(address.parse().unwrap()))
 }
@@ -44,7 +48,11 @@ const GENERAL: &[GeneralRow] = &[
     ("bindport", "5036", |c| format!("{:?}", c.binds), "[0.0.0.0:4569]", "[0.0.0.0:5036]"),
     ("port", "5036", |c| format!("{:?}", c.binds), "[0.0.0.0:4569]", "[0.0.0.0:5036]"),
     ("accountcode", "a", |c| c.defaults.account.clone(), "", "a"),
-    ("amaflags", "billing", |c| c.users["u"].ama_flags.clone(), "", "billing"),
+    ("amaflags", "billing", |c| ama_flags(&c.users["u"]), "", "BILLING"),
+    ("autokill", "yes", |c| format!("{:?}", c.autokill), "None", "Some(2s)"),
+    ("autokill", "750", |c| format!("{:?}", c.autokill), "None", "Some(750ms)"),
+    ("shrinkcallerid", "no", |c| c.shrink_caller_id.to_string(), "true", "false"),
+    ("forcejitterbuffer", "yes", |c| c.peers["p"].common.evens_out.to_string(), "false", "true"),
     ("language", "de", |c| c.users["u"].common.language.clone(), "", "de"),
     ("parkinglot", "lot", |c| c.users["u"].common.parking_lot.clone(), "", "lot"),
     ("mohinterpret", "m", |c| c.peers["p"].common.music_class.clone(), "default", "m"),
@@ -89,8 +97,7 @@ fn every_supported_option_of_general_reaches_the_driver() {
     }
     // Those of databases are `iax_rows`' own.
     let rows = ["rtcachefriends", "rtupdate", "rtautoclear", "rtignoreregexpire", "rtsavesysname"];
-    let elsewhere: Vec<&str> = rows.into_iter().chain(["shrinkcallerid"]).collect();
-    covered("general", GENERAL.iter().map(|row| row.0), &elsewhere);
+    covered("general", GENERAL.iter().map(|row| row.0), &rows);
 }
 
 /// An option of a friend, a value, and what the driver has of it without and with the line.
@@ -183,8 +190,9 @@ const FRIEND: &[FriendRow] = &[
     ("sendani", "yes", |_, p| p.send_ani.to_string(), "false", "true"),
     ("setvar", "A=b", |u, _| format!("{:?}", u.common.set_var), "[]", "[(\"A\", \"b\")]"),
     ("accountcode", "a", |u, _| u.common.account.clone(), "", "a"),
-    ("amaflags", "omit", |u, _| u.ama_flags.clone(), "", "omit"),
-    ("amaflags", "documentation", |u, _| u.ama_flags.clone(), "", "documentation"),
+    ("amaflags", "omit", |u, _| ama_flags(u), "", "OMIT"),
+    ("amaflags", "documentation", |u, _| ama_flags(u), "", "DOCUMENTATION"),
+    ("forcejitterbuffer", "yes", |u, _| u.common.evens_out.to_string(), "false", "true"),
     ("language", "de", |u, _| u.common.language.clone(), "", "de"),
     ("mohinterpret", "m", |u, _| u.common.music_class.clone(), "default", "m"),
     ("mohsuggest", "m", |_, p| p.common.music_suggested.clone(), "", "m"),

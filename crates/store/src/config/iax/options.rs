@@ -213,13 +213,11 @@ options! {
         Ignored "*" "no look-up holds anything else up";
     delayreject: YesNo = "no", "Wait a second before a wrong password is refused.";
     srvlookup: YesNo = "no", "Look hosts up by their SRV records, _iax._udp, before their addresses.";
-    amaflags: AmaFlags = "default", "What call records say calls are for.",
-        Later "default" "call records have the flag of the system";
+    amaflags: AmaFlags = "default", "What call records say calls are for.";
     accountcode: Text = "", "Account of calls that come in.";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by the other side.";
-    mohsuggest: Text = "", "Music class that the other side shall play when we put it on hold.",
-        Later "" "it plays what it likes";
+    mohsuggest: Text = "", "Music class that those hear whom it puts on hold, unless they have one of their own.";
     parkinglot: Text = "", "Lot that calls are parked in where a dialplan names none.";
     bandwidth: Bandwidth = "high", "Formats when no allow= is written: all, those of 32 kbit/s and less, or those of 16 kbit/s and less.";
     allow also "disallow": CodecList = "", "Formats, for sections that write none.";
@@ -231,8 +229,7 @@ options! {
     keyrotate: YesNo = "yes", "Change the keys of calls while they last, with those who can. `no`: ours stay; those of the other side are taken as they come.";
     jitterbuffer: YesNo = "no", "Even out when voice arrives.",
         Ignored "*" "voice is evened out wherever it is not relayed as it comes";
-    forcejitterbuffer: YesNo = "no", "Even out when voice arrives even when it is relayed.",
-        Later "no" "voice that is relayed as it comes is evened out by who hears it";
+    forcejitterbuffer: YesNo = "no", "Even out when voice arrives where it is relayed, too: it is decoded and encoded anew for that, which costs quality with other formats than G.711.";
     maxjitterbuffer: Millis<20, 10_000> = "1000", "Longest time in milliseconds for which voice is held back to even out when it arrives.";
     trunkfreq: Millis<1, 1_000> = "20", "Milliseconds for which voice waits for that of other calls of a trunk.";
     trunkmtu: Int<0, 65_000> = "1240", "Longest datagram of a trunk in octets; 0 is the default.";
@@ -246,11 +243,9 @@ options! {
     maxcallnumbers_nonvalidated: Int<0, NUMBERS_MAX> = "8192", "Call numbers that all have together who brought no call token.";
     calltokenoptional: Nets = "", "Networks from which nobody has to bring a call token.";
     requirecalltoken: RequireToken = "yes", "Whether who calls or registers has to show first that it receives where it says to be, for sections that do not say.";
-    autokill: Limit = "no", "Milliseconds in which a peer has to take notice of a call.",
-        Later "no" "a call is given up when its frames were repeated four times, after 50 s at most";
+    autokill: Limit = "no", "Milliseconds in which who is called has to take notice of a call, or `yes` for 2000; `no`: a call is given up when its first frame was repeated four times, after 50 s at most.";
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
-    shrinkcallerid: YesNo = "yes", "Take brackets, blanks and dashes out of callers' numbers.",
-        Later "no" "numbers are taken as they come";
+    shrinkcallerid: YesNo = "yes", "Take round brackets, blanks, dots and dashes out of callers' numbers.";
     maxauthreq: Int<0, 32_766> = "3", "Calls of a user from one address that may wait for its proof at once; 0 is no limit. In the field it is one limit for all addresses, which lets strangers shut a user out.";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
@@ -328,17 +323,14 @@ options! {
     sendani: YesNo = "no", "Tell it the caller's number for billing.";
     setvar: Pairs = "", "Variables of its channels.";
     accountcode: Text = "", "Account of its calls.";
-    amaflags: AmaFlags = "default", "What call records say its calls are for.",
-        Later "default" "call records have the flag of the system";
+    amaflags: AmaFlags = "default", "What call records say its calls are for.";
     language: Text = "", "Language of prompts.";
     mohinterpret: Text = "default", "Music class that is heard by who is put on hold by it.";
-    mohsuggest: Text = "", "Music class that it shall play when we put it on hold.",
-        Later "" "it plays what it likes";
+    mohsuggest: Text = "", "Music class that those hear whom it puts on hold, unless they have one of their own.";
     parkinglot: Text = "", "Lot that calls are parked in where a dialplan names none.";
     mailbox: Text = "", "Mailboxes whose messages it is told of, when it registers and when they change.";
     regexten: Text = "", "Extensions in regcontext while it is registered, separated by &, each in another context with @; its name unless written.";
-    immediate: YesNo = "no", "Begin at extension s, whatever it dials.",
-        Later "no" "its calls go to what it dials";
+    immediate: YesNo = "no", "A call that it begins without a number goes to extension s at once, instead of waiting for what it dials.";
     connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
         Later "no" "they are neither sent nor taken";
     maxauthreq: Int<0, 32_766> = "3", "Calls of it from one address that may wait for its proof at once; 0 is no limit.";
@@ -346,8 +338,7 @@ options! {
     description: Text = "", "Text for lists.";
     jitterbuffer: YesNo = "no", "Even out when voice arrives.",
         Ignored "*" "voice is evened out wherever it is not relayed as it comes";
-    forcejitterbuffer: YesNo = "no", "Even out when voice arrives even when it is relayed.",
-        Later "no" "voice that is relayed as it comes is evened out by who hears it";
+    forcejitterbuffer: YesNo = "no", "Even out when voice arrives where it is relayed, too: it is decoded and encoded anew for that, which costs quality with other formats than G.711.";
     @recognised {
         "timezone" "*" Ignored "dates are sent in UTC";
         "zonetag" "*" Ignored "dates are sent in UTC";

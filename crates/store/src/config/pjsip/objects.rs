@@ -122,8 +122,7 @@ options! {
     named_call_group: Gathered = "", "Named pickup groups its calls ring in.";
     named_pickup_group: Gathered = "", "Named groups it may pick up.";
     mailboxes: Gathered = "", "Mailboxes whose state it is told.";
-    max_audio_streams: Int<0, 64> = "1", "Audio streams of a call.",
-        Later "1" "further audio streams are declined";
+    max_audio_streams: Int<0, 64> = "1", "Streams of audio of a call. The first one is served; those beside it are passed through to the other party, as video is; never more than 4 of those. See [media.md](media.md#video).";
     tos_audio: Tos = "0", "Type of service of audio packets.";
     cos_audio: Int<0, 7> = "0", "Priority (802.1p) of audio packets; 7 needs CAP_NET_ADMIN.";
     max_video_streams: Int<0, 64> = "1", "Streams of video of a call, which are passed through to the other party in the formats of allow=; 0 none, and never more than 4. See [media.md](media.md#video).";
