@@ -71,6 +71,8 @@ struct Search<'a> {
     letters: usize,
     context: String,
     intro: String,
+    /// No key leads the caller elsewhere.
+    stays: bool,
 }
 
 /// What came of one search.
@@ -98,6 +100,19 @@ async fn directory(call: &Call, text: &str) -> Outcome {
             Err(stop)
         }
     }
+}
+
+/// Lets a caller choose a mailbox of a context by name; `None` when none was chosen.
+pub(crate) async fn choose(call: &Call, context: &str) -> Result<Option<String>, Stop> {
+    let search = Search { stays: true, ..Search::new(call, context) };
+    while let Some(first) = search.introduce().await? {
+        match search.search(first).await? {
+            Found::Chosen(mailbox) => return Ok(Some(mailbox)),
+            Found::Nobody => {}
+            Found::Over(..) => break,
+        }
+    }
+    Ok(None)
 }
 
 impl<'a> Search<'a> {
@@ -139,7 +154,7 @@ impl<'a> Search<'a> {
             context => context.to_owned(),
         };
         let (visit, intro) = (Visit::new(call), vm.directory_intro.clone());
-        Self { call, visit, accounts, options, part, letters, context, intro }
+        Self { call, visit, accounts, options, part, letters, context, intro, stays: false }
     }
     async fn run(&self) -> Result<(&'static str, Flow), Stop> {
         loop {
@@ -164,7 +179,7 @@ impl<'a> Search<'a> {
         }
     }
     fn leave_to(&self, exten: &str) -> bool {
-        let is_there = self.call.exists(&self.context, exten);
+        let is_there = !self.stays && self.call.exists(&self.context, exten);
         if is_there {
             self.call.stand_at(pbx::Place::find(self.call, &self.context, exten, 1));
         }

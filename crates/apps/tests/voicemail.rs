@@ -470,6 +470,34 @@ fn an_owner_calls_back_dials_and_sends_messages() {
 }
 
 #[test]
+fn with_usedirectory_a_message_is_forwarded_by_number_or_by_name() {
+    let forwarded = |keys: &[(u64, &str)]| {
+        let dialplan = "exten => 1,1,VoiceMailMain(6001,s)\nexten => o,1,NoOp(elsewhere)";
+        let mut world = site(dialplan, |_| {}, |voicemail| voicemail.use_directory = true);
+        put(&mut world, Folder::INBOX, "a", "\"Bob\" <6002>");
+        let mut acts: Vec<(u64, Act)> = keys.iter().flat_map(|(at, keys)| typed(keys, *at, 300)).collect();
+        acts.push((90_000, BYE));
+        let world = run(world, &acts);
+        let got = world.mail(|mail| mail.folders.get(&(of("6002"), Folder::INBOX)).map_or(0, Vec::len));
+        in_this_order(&heard(&world), &["vm-forward"]);
+        assert!(noted(&world).is_empty(), "no key leads out of the mailbox");
+        got
+    };
+    let begin = [(500, "1"), (9000, "8")];
+    for (name, keys, got) in [
+        ("by number", &[(12_000, "1"), (15_000, "6002#"), (19_000, "2")][..], 1),
+        // Both are called Smith; the second one is 6002.
+        ("by name", &[(12_000, "2"), (16_000, "764"), (20_000, "*"), (24_000, "1"), (28_000, "2")], 1),
+        ("nobody of that name", &[(12_000, "2"), (16_000, "999"), (24_000, "#")], 0),
+        ("the operator of the directory", &[(12_000, "2"), (16_000, "0")], 0),
+        ("neither", &[(12_000, "*")], 0),
+        ("other keys", &[(12_000, "7"), (15_000, "8"), (18_000, "9"), (21_000, "1")], 0),
+    ] {
+        assert_eq!(forwarded(&[&begin, keys].concat()), got, "{name}");
+    }
+}
+
+#[test]
 fn greetings_and_the_pin_are_changed_by_their_owner() {
     let steps = |keys: &[(u64, &str)], change: fn(&mut Voicemail)| {
         let world = site("exten => 1,1,VoiceMailMain(6001,s)", |_| {}, change);

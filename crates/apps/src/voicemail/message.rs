@@ -188,6 +188,13 @@ impl Owner<'_> {
     }
     /// Asks for the mailboxes of others; none when he gives up.
     async fn ask_boxes(&self) -> Result<Vec<Arc<Account>>, Stop> {
+        if self.visit.vm.use_directory {
+            match self.ask_way().await? {
+                Some('1') => {}
+                Some('2') => return self.ask_name().await,
+                _ => return Ok(Vec::new()),
+            }
+        }
         for _ in 0..3 {
             let typed = crate::gate::password(self.visit.call, "vm-extension", 79 * BOXES_MAX).await?;
             if typed.is_empty() || typed == "*" {
@@ -203,6 +210,22 @@ impl Owner<'_> {
             }
         }
         Ok(Vec::new())
+    }
+    /// Whether mailboxes are typed (1) or found by name (2); neither after three times of anything else.
+    async fn ask_way(&self) -> Result<Option<char>, Stop> {
+        for _ in 0..3 {
+            match self.visit.ask(&["vm-forward"]).await? {
+                Some(way @ ('1' | '2')) => return Ok(Some(way)),
+                Some('*') => break,
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+    async fn ask_name(&self) -> Result<Vec<Arc<Account>>, Stop> {
+        let context = self.account.name.context();
+        let chosen = crate::directory::choose(self.visit.call, context).await?;
+        Ok(chosen.and_then(|mailbox| self.visit.vm.find(&mailbox, context).cloned()).into_iter().collect())
     }
     /// Sends the message on to others, with words before it where that is wanted.
     pub(super) async fn forward(&mut self) -> Result<Next, Stop> {

@@ -350,7 +350,7 @@ pub struct Voicemail {
     pub internal_contexts: Vec<String>,
     /// Introduction of the directory.
     pub directory_intro: String,
-    /// A mailbox is forwarded to by the owner's name.
+    /// Whom a message is for is chosen by number or by name (`usedirectory`).
     pub use_directory: bool,
     /// How often mailboxes are counted that others may have changed.
     pub poll: Option<Duration>,

@@ -69,6 +69,8 @@ pub struct IaxDriver {
     /// By the number that the shell knows a socket by.
     sockets: Vec<Option<Socket>>,
     legs: BTreeMap<u64, Leg>,
+    /// Legs that may wait for the DNS: looked through in every turn, so never all of them.
+    unnamed: BTreeSet<u64>,
     next_leg: u64,
     by_place: HashMap<At, u64>,
     by_stream: HashMap<StreamId, u64>,
@@ -99,6 +101,7 @@ impl IaxDriver {
             random: Randomness::new(Key::new(seed)),
             sockets: Vec::new(),
             legs: BTreeMap::new(),
+            unnamed: BTreeSet::new(),
             next_leg: 1,
             by_place: HashMap::new(),
             by_stream: HashMap::new(),

@@ -172,6 +172,7 @@ impl IaxDriver {
                     && stage == Stage::Idle
                 {
                     leg.stage = Stage::Resolving(core.now + NAME_WAIT);
+                    self.unnamed.insert(handle);
                 }
                 Ok(())
             }
@@ -305,10 +306,11 @@ impl IaxDriver {
     }
     /// The DNS has said something: calls that wait for it go on.
     pub(super) fn calls_resolved(&mut self, core: &mut Core) {
-        let waits = |leg: &Leg| matches!(leg.stage, Stage::Resolving(_));
-        let waiting: Vec<u64> =
-            self.legs.iter().filter(|(_, leg)| waits(leg)).map(|(handle, _)| *handle).collect();
-        for handle in waiting {
+        for handle in core::mem::take(&mut self.unnamed) {
+            if self.names_wait_of(handle).is_none() {
+                continue;
+            }
+            self.unnamed.insert(handle);
             let channel = self.legs.get(&handle).map(|leg| leg.channel);
             if let (Err(cause), Some(channel)) = (self.call_leg(core, handle), channel) {
                 core.remote_hangup(channel, cause, "IAX2 no address of the host");
@@ -317,17 +319,22 @@ impl IaxDriver {
     }
     /// When the first call has waited long enough for the DNS.
     pub(super) fn names_deadline(&self) -> Option<Instant> {
-        let until = self.legs.values().filter_map(|leg| match leg.stage {
+        self.unnamed.iter().filter_map(|handle| self.names_wait_of(*handle)).min()
+    }
+    /// Until when a call waits for the DNS; `None` when it does not, or no longer.
+    fn names_wait_of(&self, handle: u64) -> Option<Instant> {
+        match self.legs.get(&handle)?.stage {
             Stage::Resolving(until) => Some(until),
             _ => None,
-        });
-        until.min()
+        }
     }
     /// Calls that waited too long for a name end.
     pub(super) fn give_up_names(&mut self, core: &mut Core) {
-        let now = core.now;
-        for leg in self.legs.values_mut() {
-            if matches!(leg.stage, Stage::Resolving(until) if until <= now) {
+        for handle in core::mem::take(&mut self.unnamed) {
+            let Some(until) = self.names_wait_of(handle) else { continue };
+            if until > core.now {
+                self.unnamed.insert(handle);
+            } else if let Some(leg) = self.legs.get_mut(&handle) {
                 leg.stage = Stage::Over;
                 core.remote_hangup(leg.channel, Cause::NO_ROUTE_DESTINATION, "IAX2 no address of the host");
             }

@@ -45,7 +45,7 @@ options! {
     externpasscheck: Text = "", "Program that judges a new PIN (mailbox, context, old, new) and says VALID or not.";
     directoryintro: Text = "dir-intro", "What is said before the directory.";
     charset: Text = "ISO-8859-1", "Character set of letters.", Ignored "*" "letters are UTF-8";
-    usedirectory: YesNo = "no", "Messages are forwarded by name.", Later "no" "they are forwarded by number";
+    usedirectory: YesNo = "no", "Whom a message is forwarded to, or left for, is chosen by number or by name (see Directory).";
     mailcmd: Text = "/usr/sbin/sendmail -t", "Program that takes letters.";
     emailsubject: Text = "", "Subject of letters; ${VM_NAME} and the like stand for what they tell of.";
     emailbody: Text = "", "Text of letters; \\n and \\t are line end and tab.";
