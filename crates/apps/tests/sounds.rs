@@ -629,3 +629,26 @@ fn with_transmit_silence_who_is_answered_hears_silence_when_there_is_nothing_to_
         assert_eq!(lines(&world, "nothing to hear"), expected, "{wanted}");
     }
 }
+
+#[test]
+fn the_class_that_the_dialplan_chose_goes_before_a_named_one_unless_preferchannelclass_says_no() {
+    for (name, choose, named, named_first, expected) in [
+        ("nobody says anything", "", "", false, "music default"),
+        ("the application", "", "jazz", false, "music jazz"),
+        ("the channel", "Set(CHANNEL(musicclass)=soft)", "", false, "music soft"),
+        ("both", "Set(CHANNEL(musicclass)=soft)", "jazz", false, "music soft"),
+        ("both, by the old application", "SetMusicOnHold(soft)", "jazz", false, "music soft"),
+        ("both, preferchannelclass=no", "Set(CHANNEL(musicclass)=soft)", "jazz", true, "music jazz"),
+        ("chosen, and chosen no longer", "Set(CHANNEL(musicclass)=)", "jazz", false, "music jazz"),
+    ] {
+        let choose = if choose.is_empty() { "NoOp()" } else { choose };
+        let dialplan = format!(
+            "[default]\nexten => 1,1,Answer()\n same => n,{choose}\n same => n,MusicOnHold({named},5)\n"
+        );
+        let mut world = world(&dialplan);
+        world.settings(|settings| settings.named_music_first = named_first);
+        let id = call(&mut world, "1", &[]);
+        world.run_until(at(3000));
+        assert_eq!(world.endless_sound(id).as_deref(), Some(expected), "{name}");
+    }
+}

@@ -505,10 +505,13 @@ impl Chan {
     pub fn stop_sound(&self) {
         self.media(|stream| Command::StopPlay { stream });
     }
-    /// Starts music on hold of `class` (empty: the channel's own) until [`Chan::stop_music`]; `false` without such a class.
+    /// Starts music on hold of `class` (empty: the channel's own, which goes first when the dialplan chose it) until
+    /// [`Chan::stop_music`]; `false` without such a class.
     pub async fn start_music(&self, class: &str) -> Result<bool, Stop> {
+        let named_first = self.core(|core| core.settings.named_music_first);
         let (class, format) = self.with(|c| {
-            let class = if class.is_empty() { c.music_class.clone() } else { class.to_owned() };
+            let is_own = class.is_empty() || c.music_chosen && !named_first;
+            let class = if is_own { c.music_class.clone() } else { class.to_owned() };
             (class, c.format)
         })?;
         let named = if class.is_empty() { "default" } else { &class };

@@ -259,6 +259,8 @@ pub struct Channel {
     pub tone_zone: String,
     /// Music on hold class.
     pub music_class: String,
+    /// The dialplan has chosen its class (`CHANNEL(musicclass)`), which goes before what applications name.
+    pub music_chosen: bool,
     /// The class that those hear whom it holds, when they have none of their own; empty: its own.
     pub music_suggested: String,
     /// The lot that it parks in where nobody names another (`CHANNEL(parkinglot)`).

@@ -32,6 +32,8 @@ pub struct Settings {
     pub directories: Directories,
     /// `transmit_silence`: an answered call that has nothing to hear is sent silence.
     pub transmit_silence: bool,
+    /// `preferchannelclass=no`: music that an application names goes before what the dialplan chose for the channel.
+    pub named_music_first: bool,
     /// Call records: written at all.
     pub cdr_enabled: bool,
     /// `unanswered`: call records also for calls that nobody answered and that had no second party.
@@ -423,6 +425,7 @@ impl Core {
             language,
             tone_zone: String::new(),
             music_class: if new.music_class.is_empty() { "default".to_owned() } else { new.music_class },
+            music_chosen: false,
             music_suggested: new.music_suggested,
             parking_lot: new.parking_lot,
             pickup: new.pickup,

@@ -885,6 +885,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         country: snapshot.tones.general.country.clone(),
         directories: directories(snapshot),
         transmit_silence: options.transmit_silence,
+        named_music_first: !snapshot.music.general.preferchannelclass,
         cdr_enabled: general.enable,
         cdr_unanswered: general.unanswered,
         cdr_congestion: general.congestion,

@@ -485,10 +485,11 @@ pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
 
 /// Gives a leg what it inherits from its caller, beside what its endpoint's configuration says.
 fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyId>) -> Result<(), Stop> {
-    let (vars, language, music, account, exten, redirecting) = caller.with(|c| {
+    let (vars, language, (music, music_chosen), account, exten, redirecting) = caller.with(|c| {
         let exten = c.location.exten.clone();
         let redirecting = c.redirecting.clone();
-        (c.vars.inherited(), c.language.clone(), c.music_class.clone(), c.account.clone(), exten, redirecting)
+        let music = (c.music_class.clone(), c.music_chosen);
+        (c.vars.inherited(), c.language.clone(), music, c.account.clone(), exten, redirecting)
     })?;
     leg.chan().with(|c| {
         let of_endpoint = std::mem::replace(&mut c.vars, vars);
@@ -497,7 +498,7 @@ fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyI
         }
         c.language = language;
         if c.music_class.is_empty() || c.music_class == "default" {
-            c.music_class = music;
+            (c.music_class, c.music_chosen) = (music, music_chosen);
         }
         c.peer_account = account;
         c.connected = presented;

@@ -145,7 +145,10 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
             }
         }
         "parkinglot" => c.parking_lot = value.trim().to_owned(),
-        "musicclass" => c.music_class = value.trim().to_owned(),
+        "musicclass" => {
+            c.music_class = value.trim().to_owned();
+            c.music_chosen = !c.music_class.is_empty();
+        }
         "tonezone" => c.tone_zone = value.trim().to_owned(),
         "peeraccount" => c.peer_account = value.to_owned(),
         "userfield" => c.cdr.set_user_field(value),

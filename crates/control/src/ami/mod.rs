@@ -20,7 +20,7 @@ mod table;
 mod tests;
 mod web;
 
-pub(crate) use actions::penalty_shift;
+pub(crate) use actions::{TECHNOLOGIES, penalty_shift};
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -38,6 +38,7 @@ use store::config::manager::Classes;
 use crate::site::Site;
 use crate::socket::{Commands, Output};
 
+pub(crate) use events::bridge_of;
 pub use events::{EVENTS, EventRow, bridge_name};
 pub(crate) use login::is_home;
 pub use manual::manual;

@@ -45,7 +45,6 @@ pub(super) const ROWS: &[Row] = &[
         "active_calls calls_processed uptime_seconds",
         Cli::core_show_calls,
     ),
-    show("bridge show all", "Lists bridges.", "bridges [id channels]", Cli::bridge_show_all),
     verb(
         "channel request hangup <channel|all>",
         "Asks one channel, or all of them, to hang up.",
@@ -83,7 +82,7 @@ fn seconds(core: &Core, channel: &Channel) -> u64 {
     core.now.since(channel.created).as_secs()
 }
 
-fn bridge_id(id: base::BridgeId) -> String {
+pub(super) fn bridge_id(id: base::BridgeId) -> String {
     format!("{}-{}", id.slot, id.generation)
 }
 
@@ -426,32 +425,6 @@ impl Cli {
                 "calls_processed": core.calls_processed,
                 "uptime_seconds": uptime.as_secs(),
             })
-        };
-        ask.show(data, text)
-    }
-
-    fn bridge_show_all(&self, ask: &mut Ask<'_>) -> Said {
-        let core = &*self.site.shard.core.borrow();
-        let data = || {
-            let rows: Vec<Value> = core
-                .bridges()
-                .map(|(id, members)| {
-                    let names: Vec<&str> =
-                        members.iter().filter_map(|id| core.get(*id)).map(|c| &*c.name).collect();
-                    json!({ "id": bridge_id(id), "channels": names })
-                })
-                .collect();
-            json!({ "bridges": rows })
-        };
-        let text = || {
-            let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
-            for (id, members) in core.bridges() {
-                let is_conference = core.conferences.iter().any(|conference| conference.bridge == id);
-                let (kind, technology) =
-                    if is_conference { ("base", "softmix") } else { ("basic", "simple_bridge") };
-                let _ = writeln!(out, "{:<36} {:>5} {kind:<15} {technology}", bridge_id(id), members.len());
-            }
-            out
         };
         ask.show(data, text)
     }

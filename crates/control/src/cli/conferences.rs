@@ -17,7 +17,8 @@ pub(super) const ROWS: &[Row] = &[
         "Lists conferences.",
         "conferences [name users marked locked muted]",
         Cli::confbridge_list,
-    ),
+    )
+    .also(&["meetme list"]),
     show(
         "confbridge list <conference>",
         "Lists the members of a conference.",
@@ -25,32 +26,38 @@ pub(super) const ROWS: &[Row] = &[
          muted talking seconds]",
         Cli::confbridge_members,
     )
+    .also(&["meetme list <conference>"])
     .detail("Flags: A administrator, M marked, W waits for marked users, E leaves with them, w waits now, m muted, t talks."),
     verb(
         "confbridge kick <conference> <channel|all|participants>",
         "Sends members out of a conference.",
         |cli, ask| cli.with_members(ask, |core, name, which| core.conference_kick(name, which), "Kicked"),
-    ),
+    )
+    .also(&["meetme kick <conference> <channel|all|participants>"]),
     verb(
         "confbridge mute <conference> <channel|all|participants>",
         "Lets members of a conference not be heard.",
         |cli, ask| {
             cli.with_members(ask, |core, name, which| core.conference_mute(name, which, true), "Muted")
         },
-    ),
+    )
+    .also(&["meetme mute <conference> <channel|all|participants>"]),
     verb(
         "confbridge unmute <conference> <channel|all|participants>",
         "Lets members of a conference be heard again.",
         |cli, ask| {
             cli.with_members(ask, |core, name, which| core.conference_mute(name, which, false), "Unmuted")
         },
-    ),
+    )
+    .also(&["meetme unmute <conference> <channel|all|participants>"]),
     verb("confbridge lock <conference>", "Lets nobody but administrators enter a conference.", |cli, ask| {
         cli.confbridge_lock(ask, true)
-    }),
+    })
+    .also(&["meetme lock <conference>"]),
     verb("confbridge unlock <conference>", "Lets everyone enter a conference again.", |cli, ask| {
         cli.confbridge_lock(ask, false)
-    }),
+    })
+    .also(&["meetme unlock <conference>"]),
     verb(
         "confbridge record start <conference> [<file>]",
         "Records a conference: to this file, or where its bridge profile says.",

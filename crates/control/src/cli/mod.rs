@@ -8,6 +8,7 @@
 mod admin;
 mod agents;
 mod agi;
+mod bridges;
 mod calls;
 mod catalogue;
 mod codecs;
@@ -21,6 +22,7 @@ mod inside;
 mod keys;
 mod manager;
 mod media;
+mod minivm;
 mod monitors;
 mod parking;
 mod peers;
@@ -179,9 +181,11 @@ impl Row {
 const GROUPS: &[(&str, &[Row])] = &[
     ("Process", process::ROWS),
     ("Calls", calls::ROWS),
+    ("Bridges", bridges::ROWS),
     ("Keys during a call", keys::ROWS),
     ("Conferences", conferences::ROWS),
     ("Voicemail", voicemail::ROWS),
+    ("MiniVM", minivm::ROWS),
     ("Queues", queues::ROWS),
     ("Parking", parking::ROWS),
     ("Agents", agents::ROWS),

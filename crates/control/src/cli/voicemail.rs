@@ -182,22 +182,26 @@ impl Cli {
         ask.show(data, text)
     }
     fn voicemail_zones(&self, ask: &mut Ask<'_>) -> Said {
-        let voicemail = self.voicemail();
-        let data = || {
-            let row = |(name, zone): (&String, &call::voicemail::Zone)| json!({ "name": name, "timezone": zone.zone, "format": zone.format });
-            json!({ "zones": voicemail.zones.iter().map(row).collect::<Vec<Value>>() })
-        };
-        let text = || {
-            if voicemail.zones.is_empty() {
-                return "There are no voicemail zones currently defined\n".to_owned();
-            }
-            let mut out = format!("{:<15} {:<20} {:<45}\n", "Zone", "Timezone", "Message Format");
-            for (name, zone) in &voicemail.zones {
-                let (zone, format) = (clean(&zone.zone), clean(&zone.format));
-                let _ = writeln!(out, "{:<15} {zone:<20} {format:<45}", clean(name));
-            }
-            out
-        };
-        ask.show(data, text)
+        zones(ask, &self.voicemail())
     }
+}
+
+/// Lists how dates are said.
+pub(super) fn zones(ask: &Ask<'_>, voicemail: &Voicemail) -> Said {
+    let data = || {
+        let row = |(name, zone): (&String, &call::voicemail::Zone)| json!({ "name": name, "timezone": zone.zone, "format": zone.format });
+        json!({ "zones": voicemail.zones.iter().map(row).collect::<Vec<Value>>() })
+    };
+    let text = || {
+        if voicemail.zones.is_empty() {
+            return "There are no voicemail zones currently defined\n".to_owned();
+        }
+        let mut out = format!("{:<15} {:<20} {:<45}\n", "Zone", "Timezone", "Message Format");
+        for (name, zone) in &voicemail.zones {
+            let (zone, format) = (clean(&zone.zone), clean(&zone.format));
+            let _ = writeln!(out, "{:<15} {zone:<20} {format:<45}", clean(name));
+        }
+        out
+    };
+    ask.show(data, text)
 }

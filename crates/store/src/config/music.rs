@@ -37,8 +37,7 @@ choice! {
 options! {
     /// `[general]` of `musiconhold.conf`.
     MusicGeneral, "musiconhold.conf", "general", IsIgnored;
-    preferchannelclass: YesNo = "yes", "The class of the channel goes before the one an application asks for.",
-        Later "no" "the class that an application names goes first";
+    preferchannelclass: YesNo = "yes", "The class that the dialplan chose for a channel, `CHANNEL(musicclass)`, goes before the one that an application, a queue or the other party names.";
     @recognised {
         "cachertclasses" "no" Later "classes come from this file only";
     }

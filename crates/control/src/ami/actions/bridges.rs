@@ -7,6 +7,10 @@ use call::Location;
 use super::super::events;
 use super::super::table::{ActionRow, After, Done, Field, Refusal, Turn, may, must};
 
+/// The ways in which channels are bridged: name, type and priority, as the field has them.
+pub(crate) const TECHNOLOGIES: &[(&str, &str, u32)] =
+    &[("simple_bridge", "1to1mix", 50), ("softmix", "multimix", 10)];
+
 const CHANNEL: Field = must("Channel", "name or UNIQUEID");
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -139,9 +143,8 @@ fn bridge_info(turn: &mut Turn<'_>) -> Done {
 }
 
 fn technologies(turn: &mut Turn<'_>) -> Done {
-    let known = [("simple_bridge", "1to1mix", 50), ("softmix", "multimix", 10)];
     turn.begin_list("Bridge technology listing will follow");
-    for (name, kind, priority) in known {
+    for (name, kind, priority) in TECHNOLOGIES.iter().copied() {
         turn.item("BridgeTechnologyListItem")
             .field("BridgeTechnology", name)
             .field("BridgeType", kind)
@@ -149,7 +152,7 @@ fn technologies(turn: &mut Turn<'_>) -> Done {
             .field("BridgeSuspended", "No")
             .end();
     }
-    turn.end_list("BridgeTechnologyListComplete", known.len()).end();
+    turn.end_list("BridgeTechnologyListComplete", TECHNOLOGIES.len()).end();
     Ok(After::Go)
 }
 

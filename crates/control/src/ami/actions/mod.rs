@@ -22,6 +22,7 @@ mod variables;
 mod voicemail;
 mod watch;
 
+pub(crate) use bridges::TECHNOLOGIES;
 pub(crate) use queues::shift as penalty_shift;
 
 use apps::Call;

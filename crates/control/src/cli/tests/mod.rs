@@ -1,5 +1,6 @@
 //! A small running system, and what its commands say of it.
 
+mod bridges;
 mod calls;
 mod conferences;
 mod content;

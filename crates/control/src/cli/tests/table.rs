@@ -172,6 +172,7 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
             ),
+            ("bridge show <bridge>", "Bridge '<bridge>' not found"),
             ("confbridge show menu <profile>", "No conference menu named '<profile>' found!"),
             ("voicemail show mailbox <mailbox>", "Could not find voicemail user <mailbox>"),
             ("pjsip show identify <identify>", "Unable to find object <identify>."),
