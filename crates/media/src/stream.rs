@@ -287,7 +287,7 @@ impl<L> Stream<L> {
     /// Whether its peer is sent something though nobody talks to it and nothing plays.
     pub(crate) fn is_made_sound_for(&self) -> bool {
         let murmurs = self.whisper.as_ref().is_some_and(|whisper| whisper.murmurs());
-        murmurs || self.fills_silence && self.leg.is_some()
+        murmurs || self.fills_silence && self.leg.is_some() && !self.is_fax
     }
     /// What it plays goes through an encoder of its own while its peer hears something made for it alone.
     pub(crate) fn settle_play(&mut self, coders: &Coders) {

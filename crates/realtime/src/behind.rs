@@ -18,7 +18,7 @@ pub const GATHER: Duration = Duration::from_millis(200);
 /// After a failure it is tried again so much later, and twice as late each time.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// But not later than this.
-const RETRY_LAST: Duration = Duration::from_secs(30);
+const RETRY_LAST: Duration = Duration::from_secs(5);
 
 /// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,9 @@ use crate::{Failure, Ticket};
 
 /// First pause after a database was not reached; each further one is twice as long.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest pause while nobody is there: to be refused a connection costs nobody anything, and what waits to be written, such
+/// as a registration of a minute, shall find the database soon after it is back.
+const RETRY_MOST: Duration = Duration::from_secs(10);
 /// Least pause, whatever negative_connection_cache says.
 const RETRY_LEAST: Duration = Duration::from_millis(250);
 /// Longest sleep when there is nothing to wait for.
@@ -335,12 +338,11 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         }
     }
     fn not_reached(&mut self, failure: Failure) {
-        let pause = match &self.state {
-            State::Down { pause, .. } => *pause * 2,
-            // A driver that ends at every question is started less and less often.
-            State::Untried | State::Up => RETRY_FIRST * 2_u32.saturating_pow(self.endings.min(10)),
+        let before = match &self.state {
+            State::Down { pause, .. } => Some(*pause),
+            State::Untried | State::Up => None,
         };
-        let pause = pause.min(self.settings.negative_cache).max(RETRY_LEAST);
+        let pause = pause_after(before, self.endings, self.settings.negative_cache);
         self.retry = Some(Instant::now() + pause);
         let is_news = !matches!(self.state, State::Down { .. });
         self.state = State::Down { failure: failure.clone(), pause };
@@ -374,5 +376,36 @@ fn failure(trouble: Trouble, name: String) -> Failure {
         Trouble::Refused(why) | Trouble::Stale(why) => Failure::Refused { name, why },
         Trouble::Value(why) => Failure::Value { name, why },
         Trouble::Unaskable(why) => Failure::Unaskable { name, why },
+    }
+}
+
+/// How long no connection is tried after one has failed; `before`: after the failure before it.
+fn pause_after(before: Option<Duration>, endings: u32, negative_cache: Duration) -> Duration {
+    // A driver that ends at every question is started less and less often.
+    let most = if endings > 0 { Duration::MAX } else { RETRY_MOST };
+    let pause = before.map_or(RETRY_FIRST * 2_u32.saturating_pow(endings.min(10)), |before| before * 2);
+    pause.min(negative_cache).min(most).max(RETRY_LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_gone_is_tried_every_ten_seconds_and_a_driver_that_ends_ever_more_seldom() {
+        for (name, endings, negative_cache, expected) in [
+            ("gone", 0, 300, [1, 2, 4, 8, 10, 10, 10, 10, 10, 10]),
+            ("gone, and negative_connection_cache is less", 0, 5, [1, 2, 4, 5, 5, 5, 5, 5, 5, 5]),
+            ("a driver that ended once", 1, 300, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]),
+        ] {
+            let mut before = None;
+            let pauses = expected.map(|_| {
+                let pause = pause_after(before, endings, Duration::from_secs(negative_cache));
+                before = Some(pause);
+                pause.as_secs()
+            });
+            assert_eq!(pauses, expected, "{name}");
+        }
+        assert_eq!(pause_after(None, 0, Duration::ZERO), RETRY_LEAST);
     }
 }

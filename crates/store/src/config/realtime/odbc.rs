@@ -26,7 +26,7 @@ options! {
     pre_connect as "pre-connect": YesNo = "no", "Connect at the start.";
     max_connections: Int<1, 1000> = "1", "Most connections at once.";
     connect_timeout: Seconds<1, 600> = "10", "How long making a connection may take.";
-    negative_connection_cache: Seconds<0, 86_400> = "300", "For how long no connection is tried after one has failed.";
+    negative_connection_cache: Seconds<0, 86_400> = "300", "For how long no connection is tried after one has failed: ten seconds at most, but for a driver that ends again and again.";
     sanitysql: Text = "", "Statement that shows a connection to be alive.",
         Ignored "*" "a connection is tried before it is used, by the driver's own means";
     slow_query_limit: Int<0, 3_600_000> = "5000", "Milliseconds after which a query is worth a line of the log; 0: none is.";
