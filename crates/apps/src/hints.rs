@@ -117,6 +117,17 @@ pub fn ask_members(shard: &Rc<Shard>, queue: &str) {
     }
 }
 
+/// The same, and waits first until all is known of members that a database will tell.
+pub(crate) async fn look_members_up(shard: &Rc<Shard>, queue: &str) {
+    let unasked = {
+        let core = shard.core.borrow();
+        core.queues.get(queue).map(|queue| core.queues.unasked(queue)).unwrap_or_default()
+    };
+    let phones: Vec<(&str, &str)> = unasked.iter().filter_map(|device| device.split_once('/')).collect();
+    shard.look_all_up(&phones).await;
+    ask_members(shard, queue);
+}
+
 /// The state of a hint: its devices, joined by `&`, together.
 pub fn hint_state(shard: &Rc<Shard>, devices: &str) -> DeviceState {
     DeviceState::combine(devices.split('&').map(|device| device_state(shard, device.trim())))

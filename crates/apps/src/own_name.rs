@@ -17,20 +17,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Format of its file.
 const EXTENSION: &str = "wav16";
 
-/// A recorded name; its file goes when it does.
+/// A recorded name; its file goes when it does, unless it is kept.
 pub(crate) struct Name {
     chan: Chan,
     path: String,
+    is_kept: bool,
 }
 
 impl Name {
     /// The name that a channel will say, in a file of this folder of the spool.
     pub(crate) fn below(chan: &Chan, folder: &str) -> Self {
-        let path = chan.core(|core| {
-            let spool = core.settings.directories.0.get("spool").cloned().unwrap_or_default();
-            format!("{spool}/{folder}/name-{:016x}", core.random())
-        });
-        Self { chan: chan.clone(), path }
+        let own = format!("name-{:016x}", chan.core(call::Core::random));
+        let mut name = Self::kept(chan, folder, &own);
+        name.is_kept = false;
+        name
+    }
+    /// The name in a file that stays for later calls. `file` has neither `/` nor `.`.
+    pub(crate) fn kept(chan: &Chan, folder: &str, file: &str) -> Self {
+        let spool = chan.core(|core| core.settings.directories.0.get("spool").cloned()).unwrap_or_default();
+        Self { chan: chan.clone(), path: format!("{spool}/{folder}/{file}"), is_kept: true }
     }
     /// The sound, as prompts are named.
     pub(crate) fn path(&self) -> &str {
@@ -74,7 +79,9 @@ impl Name {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        self.chan.core(|core| core.services.recorder.remove(&self.path, EXTENSION));
+        if !self.is_kept {
+            self.chan.core(|core| core.services.recorder.remove(&self.path, EXTENSION));
+        }
     }
 }
 

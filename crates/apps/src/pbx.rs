@@ -407,6 +407,14 @@ impl Call {
             call.routine(&target, after_end, false).await
         })
     }
+    /// Runs a macro; a name that there is not is logged, and the call goes on without it.
+    pub(crate) fn run_macro(&self, name: &str, arguments: &str) -> CallFuture<'static, Outcome> {
+        let place = format!("macro-{},s,1", name.trim());
+        match crate::dial::routine(self, &format!("{place}({arguments})")) {
+            Some(target) => self.excursion(&target),
+            None => Box::pin(async { Ok(Flow::Continue) }),
+        }
+    }
     async fn routine(&self, target: &str, after_end: bool, returns: bool) -> Outcome {
         let (place, args, _) = dialplan::args::split_app(target);
         let args = if args.is_empty() { Vec::new() } else { dialplan::split_args(args) };
@@ -429,7 +437,11 @@ impl Call {
         let before = self.run.place.borrow().clone();
         let (app, data) = (self.run.app.get(), self.run.data.borrow().clone());
         let frames = self.run.stack.borrow().len();
-        if !self.open_frame(None, FrameKind::Routine, &args) {
+        let kind = match there.context() {
+            context if !returns && context.starts_with("macro-") => FrameKind::Macro(context.into()),
+            _ => FrameKind::Routine,
+        };
+        if !self.open_frame(None, kind, &args) {
             return Ok(Flow::Hangup);
         }
         self.run.routines.set(self.run.routines.get() + 1);

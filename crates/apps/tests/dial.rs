@@ -465,6 +465,7 @@ fn caller_ids_of_a_leg() {
         ("f: this extension and its hint's name", "f", "6002", "\"Reception\" <1>"),
         ("o: the caller's is the leg's own", "o", "6001", "\"Alice\" <6001>"),
         ("o(id)", "o(<77>)", "77", "\"Alice\" <6001>"),
+        ("s and u of no f are not looked at", "s(vip)u(prohib)", "6002", "\"Alice\" <6001>"),
     ] {
         let world = dialled(
             &format!(
@@ -502,6 +503,122 @@ fn a_leg_may_send_the_call_elsewhere() {
         &[],
     );
     assert_eq!(noted(&looping), ["CHANUNAVAIL"]);
+}
+
+#[test]
+fn a_forced_caller_id_has_its_tag_and_its_presentation() {
+    for (options, expected) in [
+        ("f(<100>)", "100 allowed_not_screened "),
+        ("f(<100>)u(prohib)s(vip)", "100 prohib vip"),
+        ("f(<100>)u(unavailable)", "100 unavailable "),
+    ] {
+        let seen = "${CONNECTEDLINE(num)} ${CONNECTEDLINE(num-pres)} ${CONNECTEDLINE(tag)}";
+        let world = dialled(
+            &format!(
+                "exten => 1,1,Dial(SIM/6002,,{options}b(sub^s^1))\n[sub]\nexten => s,1,NoOp({seen})\n same => n,Return()"
+            ),
+            &[("6002", talks())],
+            &[],
+        );
+        assert_eq!(noted(&world), [expected], "{options}");
+    }
+}
+
+#[test]
+fn forwarding_is_refused_with_i_and_ends_the_timeout_with_z() {
+    let forward = |to: &str| phone(&[(1000, Act::Forward(to.to_owned()))]);
+    let late = || phone(&[(9000, Act::Answer), (20_000, BYE)]);
+    for (options, expected) in [("", "NOANSWER"), ("i", "BUSY"), ("z", "ANSWER")] {
+        let world = dialled(
+            &format!(
+                "exten => 1,1,Dial(SIM/6002,5,{options})\n same => n,Hangup()\nexten => h,1,NoOp(${{DIALSTATUS}})"
+            ),
+            &[("6002", forward("SIM/6003")), ("6003", late())],
+            &[],
+        );
+        assert_eq!(noted(&world), [expected], "{options}");
+    }
+}
+
+#[test]
+fn q_says_what_the_others_are_told_of_an_answer() {
+    for (options, cause) in [("", 26), ("Q(USER_BUSY)", 17), ("Q(31)", 31), ("Q(NONE)", 0)] {
+        let world = dialled(
+            &format!("exten => 1,1,Dial(SIM/6002&SIM/6003,,{options})"),
+            &[("6002", phone(&[(500, Act::Ring)])), ("6003", talks())],
+            &[],
+        );
+        let ends = lines(&world, "6002-00000001 ends");
+        assert!(ends.iter().all(|line| line.ends_with(&format!("ends with {cause}"))), "{options}: {ends:?}");
+        assert_eq!(ends.len(), 1, "{options}");
+    }
+}
+
+#[test]
+fn c_in_capitals_begins_the_record_anew() {
+    for (options, expected) in [("", "old"), ("C", "")] {
+        let world = dialled(
+            &format!(
+                "exten => 1,1,Set(CDR(userfield)=old)\n same => n,Wait(5)\n same => n,Dial(SIM/6002,,{options})"
+            ),
+            &[("6002", talks())],
+            &[],
+        );
+        assert_eq!(world.cdrs[0].user_field, expected, "{options}");
+    }
+}
+
+#[test]
+fn who_answers_decides_and_the_site_remembers() {
+    let keys = |key: char| phone(&[(1000, Act::Answer), (4500, Act::Press(key)), (40_000, BYE)]);
+    let silent = || phone(&[(1000, Act::Answer), (60_000, BYE)]);
+    type Row<'a> = (&'a str, &'a str, &'a str, Phone, &'a str);
+    let rows: Vec<Row> = vec![
+        ("1 talks", "p", "", keys('1'), "ANSWER/"),
+        ("2 is no answer", "p", "", keys('2'), "NOANSWER/"),
+        ("3 torments", "p", "", keys('3'), "TORTURE/"),
+        ("4 wants no call", "p", "", keys('4'), "DONTCALL/"),
+        ("5 is no key of p", "p", "", keys('5'), "NOANSWER/"),
+        ("nothing is pressed", "p", "", silent(), "NOANSWER/"),
+        ("P keeps what was decided below the extension", "P", "", keys('1'), "ANSWER/ALLOW"),
+        ("P, no", "P", "", keys('2'), "NOANSWER/DENY"),
+        ("P, torment", "P", "", keys('3'), "TORTURE/TORTURE"),
+        ("P, never", "P", "", keys('4'), "DONTCALL/KILL"),
+        ("P, from the next call on", "P", "", keys('5'), "NOANSWER/ALLOW"),
+        ("who is let in is not asked about", "P", "ALLOW", talks(), "ANSWER/ALLOW"),
+        ("who is not let in rings nowhere", "P", "DENY", talks(), "NOANSWER/DENY"),
+        ("nor who is tormented", "P", "TORTURE", talks(), "TORTURE/TORTURE"),
+        ("nor who is never wanted", "P", "KILL", talks(), "DONTCALL/KILL"),
+        ("N lets callers in who have a number", "PN", "", talks(), "ANSWER/"),
+        ("n keeps no name", "pn", "", keys('1'), "ANSWER/"),
+    ];
+    for (name, option, before, phone, expected) in rows {
+        let known = "${DB(privacy/1/6001)}";
+        let set = if before.is_empty() { String::new() } else { format!("Set(DB(privacy/1/6001)={before})") };
+        let world = dialled(
+            &format!(
+                "exten => 1,1,NoOp()\n same => n,{set}\n same => n,Dial(SIM/6002,20,{option})\n same => n,Hangup()\n                 exten => h,1,Set(IS=${{DIALSTATUS}}/{known})\n same => n,NoOp(${{IS}})",
+                set = if set.is_empty() { "NoOp()" } else { &set },
+            ),
+            &[("6002", phone)],
+            &[(50_000, BYE)],
+        );
+        let shown: Vec<String> = noted(&world).into_iter().filter(|line| !line.is_empty()).collect();
+        assert_eq!(shown, [expected], "{name}: {:#?}", world.transcript());
+        let asked = lines(&world, "hears priv-callpending").len();
+        let is_asked = !(option == "PN" || !before.is_empty());
+        assert_eq!(asked, usize::from(is_asked), "{name}: {:#?}", world.transcript());
+    }
+}
+
+#[test]
+fn a_caller_who_gives_up_while_somebody_decides_leaves_nobody_behind() {
+    let world = dialled(
+        "exten => 1,1,Dial(SIM/6002,20,p)\nexten => h,1,NoOp(${DIALSTATUS})",
+        &[("6002", phone(&[(1000, Act::Answer)]))],
+        &[(9000, BYE)],
+    );
+    assert_eq!(lines(&world, "ends with").len(), 2, "{:#?}", world.transcript());
 }
 
 #[test]

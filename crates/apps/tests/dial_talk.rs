@@ -74,6 +74,19 @@ fn routines_before_and_after_the_answer() {
             "exten => s,1,Set(GOSUB_RESULT=GOTO:default^3^1)\n same => n,Return()",
             vec!["gone", "h ANSWER"],
         ),
+        (
+            "M on the called party, with its words",
+            "Dial(SIM/6002,20,M(greet^x^y))",
+            "exten => s,1,Return()\n[macro-greet]\nexten => s,1,NoOp(${ARG1}${ARG2} ${CHANNEL})",
+            vec!["xy SIM/6002-00000001", "h ANSWER"],
+        ),
+        (
+            "M CONTINUE, by MacroExit",
+            "Dial(SIM/6002,20,M(greet))",
+            "exten => s,1,Return()\n[macro-greet]\nexten => s,1,Set(MACRO_RESULT=CONTINUE)\n same => n,MacroExit()\n same => n,NoOp(not here)",
+            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+        ),
+        ("M that does not exist is left out", "Dial(SIM/6002,20,M(none))", "", vec!["h ANSWER"]),
         ("U that hangs up", "Dial(SIM/6002,20,U(sub))", "exten => s,1,Hangup()", vec!["h ANSWER"]),
         (
             "U while the called party hangs up, g",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::Cause;
 use call::{Level, Notice};
-use common::{BYE, at_rest, call, in_order, noted, phone, refusing, steps, talks, world};
+use common::{BYE, at_rest, call, in_order, lines, noted, phone, refusing, steps, talks, world};
 use queue::{Config, NewMember, QueueConfig, Settings, SkillChange, Skills, Strategy};
 use sim::{Act, Phone, World};
 
@@ -204,6 +204,85 @@ fn variables_tell_of_queue_member_and_wait_and_the_member_hears_what_is_for_it()
     assert_eq!(noted(&world).first().map(String::as_str), Some("SIM/6002 0 4 1 sales 1"));
     in_order(&world, &[]);
     assert!(world.transcript().iter().any(|line| line.contains("beep")), "{:#?}", world.transcript());
+}
+
+#[test]
+fn what_runs_on_a_member_knows_the_member_the_wait_and_the_queue() {
+    let known = "${CHANNEL} ${MEMBERNAME} ${QEORIGINALPOS} ${QUEUENAME}";
+    for (name, queue, gosub, macro_name) in [
+        ("membergosub", "Queue(sales,c)", "member", ""),
+        ("gosub of Queue() instead", "Queue(sales,c,,,,,member^s^1)", "none", ""),
+        ("membermacro", "Queue(sales,c)", "", "member"),
+        ("macro of Queue(), as Asterisk 20 has it", "Queue(sales,c,,,,,member,,,)", "", ""),
+    ] {
+        let config = sales(&["SIM/6002"], |own| {
+            own.handling.set_interface_var = true;
+            own.handling.set_queue_var = true;
+            own.handling.set_entry_var = true;
+            own.handling.member_gosub = gosub.into();
+            own.handling.member_macro = macro_name.into();
+        });
+        let dialplan = format!(
+            "exten => 1,1,{queue}\n same => n,NoOp(${{QUEUESTATUS}})\n\
+             [member]\nexten => s,1,NoOp({known})\n same => n,Return()\n[macro-member]\nexten => s,1,NoOp({known})"
+        );
+        let world = queued(&dialplan, &config, &[("6002", talks())], &[]);
+        assert_eq!(noted(&world), ["SIM/6002-00000001 SIM/6002 1 sales", "CONTINUE"], "{name}");
+    }
+}
+
+#[test]
+fn what_is_heard_before_a_conversation_is_heard_by_whom_it_is_for() {
+    let config = sales(&["SIM/6002"], |own| {
+        own.handling.announce = "for-member".into();
+        own.handling.caller_announce = "for-caller".into();
+        own.handling.member_delay = Duration::from_secs(2);
+        own.handling.report_hold = true;
+        own.announcing.round_seconds = 10;
+    });
+    // Its phone rings for twelve seconds, which are said as ten.
+    let slow = phone(&[(500, Act::Ring), (9_900, Act::Answer), (40_000, BYE)]);
+    let world = queued("exten => 1,1,Answer()\n same => n,Queue(sales,c)", &config, &[("6002", slow)], &[]);
+    in_order(
+        &world,
+        &[
+            "11920 #2 hears queue-reporthold",
+            "12920 #2 hears digits/10",
+            "13920 #2 hears queue-seconds",
+            "14920 #2 hears for-member",
+            "15920 #1 hears for-caller",
+        ],
+    );
+}
+
+#[test]
+fn a_member_who_is_gone_before_the_conversation_leaves_no_recording_behind() {
+    for (name, queue, sound, recordings) in [
+        ("while the caller hears what is for it", "Queue(sales)", "long", 0),
+        ("while a script runs", "Queue(sales,,,,,/s)", "", 1),
+    ] {
+        let config = sales(&["SIM/6002"], |own| {
+            own.handling.monitor_format = "wav".into();
+            own.handling.mix_monitor = true;
+            own.handling.caller_announce = sound.into();
+        });
+        let gone = phone(&[(1000, Act::Answer), (1500, BYE)]);
+        let mut world = site(&format!("exten => 1,1,{queue}"), &config, &[("6002", gone)]);
+        world.script("/s", sim::Script::of(&["STREAM FILE long \"\""]));
+        world.clip("long", Duration::from_secs(4));
+        call(&mut world, "1", &[(8_000, BYE)]);
+        world.run();
+        at_rest(&world, name);
+        assert!(log(&world).iter().any(|line| line.contains("AGENTDUMP")), "{name}: {:?}", log(&world));
+        let (begun, ended) = (lines(&world, "monitored by"), lines(&world, "no more"));
+        let ended = ended.iter().filter(|line| line.contains("monitored by")).count();
+        assert_eq!(
+            (begun.len() - ended, ended),
+            (recordings, recordings),
+            "{name}: {:#?}",
+            world.transcript()
+        );
+    }
 }
 
 #[test]

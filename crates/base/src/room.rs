@@ -69,6 +69,12 @@ pub enum Combined {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gain(pub u16);
 
+impl Default for Gain {
+    fn default() -> Self {
+        Self::UNITY
+    }
+}
+
 impl Gain {
     /// As it is.
     pub const UNITY: Self = Self(256);
@@ -81,6 +87,23 @@ impl Gain {
             2.. => Self((step as u16).saturating_mul(256)),
             _ => Self(256 / step.unsigned_abs() as u16),
         }
+    }
+    /// One sample, as loud as there is room for.
+    pub fn apply(self, sample: i16) -> i16 {
+        let louder = i32::from(sample) * i32::from(self.0) / i32::from(Self::UNITY.0);
+        louder.clamp(i16::MIN.into(), i16::MAX.into()) as i16
+    }
+    /// Both, one after the other.
+    pub fn times(self, other: Self) -> Self {
+        Self(
+            u16::try_from(u32::from(self.0) * u32::from(other.0) / u32::from(Self::UNITY.0))
+                .unwrap_or(u16::MAX),
+        )
+    }
+    /// The factor of so many decibels, from -48 (nothing is heard) to 48 (255 times).
+    pub fn of_decibels(decibels: f64) -> Self {
+        let factor = 256.0 * 10f64.powf(decibels.clamp(-48.2, 48.1) / 20.0);
+        Self(factor.round() as u16)
     }
 }
 

@@ -56,10 +56,16 @@ impl Shard {
     /// Waits until all is known of who `tech/resource` names that a database will tell; who dials does so before
     /// [`Self::request`].
     pub async fn look_up(&self, tech: &str, resource: &str) {
-        let Some(tech) = self.tech_named(tech) else { return };
-        let Some(known) = tech.borrow_mut().look_up(&mut self.core.borrow_mut(), resource) else { return };
+        self.look_all_up(&[(tech, resource)]).await;
+    }
+    /// The same of many, who are all asked for before the first answer is waited for.
+    pub async fn look_all_up(&self, names: &[(&str, &str)]) {
+        let ask = |(tech, resource): &(&str, &str)| {
+            self.tech_named(tech)?.borrow_mut().look_up(&mut self.core.borrow_mut(), resource)
+        };
+        let asked: Vec<_> = names.iter().filter_map(ask).collect();
         std::future::poll_fn(|_| {
-            if known.get() {
+            if asked.iter().all(|known| known.get()) {
                 return Poll::Ready(());
             }
             self.wait_for_outside();

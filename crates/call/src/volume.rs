@@ -39,6 +39,13 @@ pub struct Volume {
     pub sent: VolumeSide,
 }
 
+impl Volume {
+    /// What it says, and what it hears, as the media plane is told.
+    pub fn loudness(self) -> (Loudness, Loudness) {
+        (self.received.loudness(), self.sent.loudness())
+    }
+}
+
 impl Core {
     /// How loud a channel is; as it comes unless somebody has said otherwise.
     pub fn volume(&self, id: ChannelId) -> Volume {
@@ -52,7 +59,7 @@ impl Core {
         let Some(channel) = self.get_mut(id).filter(|_| volume != before) else { return };
         channel.volume = Some(Box::new(volume));
         if let Some(stream) = channel.stream {
-            let (heard, sent) = (volume.received.loudness(), volume.sent.loudness());
+            let (heard, sent) = volume.loudness();
             self.media(Command::Shape { stream, heard, sent });
         }
     }

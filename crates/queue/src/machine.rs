@@ -415,7 +415,8 @@ impl Queues {
     /// Why a waiting caller must leave now.
     fn way_out(&self, queue: &Queue, at: usize, now: Instant) -> Option<Exit> {
         let caller = queue.callers.get(at).filter(|caller| caller.is_waiting())?;
-        let tried_all = caller.no_retry && caller.tries > 0 && caller.tries >= queue.members.len();
+        let tried_all =
+            caller.no_retry && caller.tries > 0 && caller.tries >= attempt::tries_of_a_round(queue);
         if tried_all || caller.expires.is_some_and(|at| at <= now) {
             return Some(Exit::Timeout);
         }

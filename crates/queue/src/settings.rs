@@ -275,6 +275,10 @@ pub struct Handling {
     pub member_delay: Duration,
     /// `membergosub`: a routine on the member's channel.
     pub member_gosub: String,
+    /// `membermacro`: a macro on the member's channel before that.
+    pub member_macro: String,
+    /// `queue-callerannounce`: what the caller hears before the member.
+    pub caller_announce: String,
     /// `setinterfacevar`.
     pub set_interface_var: bool,
     /// `setqueuevar`.

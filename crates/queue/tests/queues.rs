@@ -373,15 +373,30 @@ fn a_caller_leaves_after_its_time_at_once_or_after_the_ringing_as_timeoutpriorit
         assert_eq!(desk.log().last(), Some(&expected));
         assert!(!desk.leave(0), "it is out");
     }
-    let mut desk = Desk::new(vec![queue("q", settings(), &[A, B])]);
-    let join = queue::Join { no_retry: true, ..join_as(0) };
-    desk.queues.join("q", join, desk.now, &mut desk.out).unwrap();
-    desk.pass(15 + 5 + 15);
-    assert_eq!(
-        desk.orders().last().map(String::as_str),
-        Some("0: leave Timeout"),
-        "n: every member was tried"
-    );
+}
+
+#[test]
+fn who_wants_no_second_round_leaves_after_the_members_of_one() {
+    let each = 15 + 5 + 15;
+    for (strategy, left_after) in [
+        (Strategy::Linear, each),
+        (Strategy::RoundRobinMemory, each),
+        (Strategy::RoundRobinOrdered, each),
+        (Strategy::RingAll, 15),
+        (Strategy::LeastRecent, 15),
+        (Strategy::FewestCalls, 15),
+        (Strategy::Random, 15),
+        (Strategy::WeightedRandom, 15),
+    ] {
+        let mut desk = Desk::new(vec![queue("q", Settings { strategy, ..settings() }, &[A, B])]);
+        let join = queue::Join { no_retry: true, ..join_as(0) };
+        desk.queues.join("q", join, desk.now, &mut desk.out).unwrap();
+        desk.pass(left_after - 1);
+        let leaves = |desk: &mut Desk| desk.orders().iter().any(|order| order == "0: leave Timeout");
+        assert!(!leaves(&mut desk), "{strategy:?}");
+        desk.pass(1);
+        assert!(leaves(&mut desk), "{strategy:?}");
+    }
 }
 
 #[test]

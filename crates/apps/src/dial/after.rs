@@ -106,6 +106,16 @@ async fn prepare(call: &Call, options: &DialOptions, leg: &Leg) -> Result<Verdic
     {
         call.log(Level::Warning, &format!("Dial announcement '{for_callee}' could not be played"));
     }
+    if let Some((name, arguments)) = &options.answered_macro {
+        let on_callee = Call::new(callee.clone());
+        if on_callee.run_macro(name, arguments).await? == Flow::Hangup {
+            return Err(Stop::Hangup);
+        }
+        let verdict = verdict_of(&on_callee.get("MACRO_RESULT").unwrap_or_default());
+        if !matches!(verdict, Verdict::Talk) {
+            return Ok(verdict);
+        }
+    }
     if let Some(routine) = options.answered_routine.as_deref().and_then(|place| super::routine(call, place)) {
         let on_callee = Call::new(callee.clone());
         if on_callee.gosub(&routine).await? == Flow::Hangup {
@@ -118,13 +128,16 @@ async fn prepare(call: &Call, options: &DialOptions, leg: &Leg) -> Result<Verdic
     }
     if let Some(digits) = &options.dtmf {
         let (length, gap) = (dtmf::DEFAULT_MS, dtmf::DEFAULT_GAP);
+        if options.echoes_digits {
+            dtmf::queue(&call.chan, &digits.to_callee);
+        }
         dtmf::send(callee, callee, &digits.to_callee, length, gap).await?;
         dtmf::send(callee, &call.chan, &digits.to_caller, length, gap).await?;
     }
     Ok(Verdict::Talk)
 }
 
-/// What the routine of option `U` decided.
+/// What the routine of option `U`, or the macro of option `M`, decided.
 fn verdict_of(result: &str) -> Verdict {
     let (word, place) = result.split_once(':').unwrap_or((result, ""));
     match word.to_ascii_uppercase().as_str() {

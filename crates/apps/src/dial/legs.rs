@@ -46,6 +46,8 @@ pub(crate) struct Ringing<'a> {
     progress_at: Option<Instant>,
     refusals: Vec<Cause>,
     forwards: u32,
+    /// When nobody is waited for any longer.
+    deadline: Instant,
     sound: Sound,
     /// Who called, when the legs were called.
     caller: PartyId,
@@ -68,6 +70,7 @@ impl<'a> Ringing<'a> {
             progress_at: None,
             refusals: Vec::new(),
             forwards: 0,
+            deadline: call.chan.now(),
             sound: Sound::new(&call.chan),
             caller: call.chan.with(|c| c.caller.clone()).unwrap_or_default(),
             dialled_at: (call.chan.now(), 0),
@@ -95,7 +98,8 @@ impl<'a> Ringing<'a> {
             let party = entry.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
             self.show(party).await;
         }
-        let called = self.wait(self.started + timeout).await;
+        self.deadline = self.started + timeout;
+        let called = self.wait().await;
         self.sound.end();
         called
     }
@@ -132,8 +136,9 @@ impl<'a> Ringing<'a> {
     }
     /// The caller id that legs show: the caller's, or what option `f` says.
     fn presented(&self, own: PartyId) -> PartyId {
-        match &self.options.force_caller_id {
-            None => own,
+        let DialOptions { force_caller_id, forced_tag, forced_presentation, .. } = self.options;
+        let mut forced = match force_caller_id {
+            None => return own,
             Some(text) if !text.is_empty() => PartyId::parse(text),
             Some(_) => {
                 let here = self.call.here().location();
@@ -141,7 +146,14 @@ impl<'a> Ringing<'a> {
                 let name = name.filter(|name| !name.is_empty());
                 PartyId { number: Some(here.exten), name, ..PartyId::default() }
             }
+        };
+        if let Some(tag) = forced_tag {
+            forced.tag.clone_from(tag);
         }
+        if let Some(presentation) = *forced_presentation {
+            (forced.number_presentation, forced.name_presentation) = (presentation, presentation);
+        }
+        forced
     }
     /// The legs' own caller id when option `o` asks for another than the number that was dialled.
     fn stored(&self, own: PartyId) -> Option<PartyId> {
@@ -195,7 +207,7 @@ impl<'a> Ringing<'a> {
         }
     }
 
-    async fn wait(&mut self, deadline: Instant) -> Called {
+    async fn wait(&mut self) -> Called {
         let caller = self.call.chan.clone();
         if !self.legs.is_empty()
             && let Err(stop) = self.sound.start(self.options).await
@@ -205,7 +217,7 @@ impl<'a> Ringing<'a> {
         while !self.legs.is_empty() {
             let mut ids = vec![caller.id()];
             ids.extend(self.legs.iter().map(|entry| entry.leg.chan().id()));
-            let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(deadline)).await else {
+            let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(self.deadline)).await else {
                 self.cancel(Cause::NORMAL_CLEARING, Status::NoAnswer.name());
                 return Called::Refused(Status::NoAnswer);
             };
@@ -311,7 +323,7 @@ impl<'a> Ringing<'a> {
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
         notice_end(&self.call.chan, &entry.leg, Status::Answer.name(), None);
-        self.cancel_all_but(entry.leg.chan().id(), Cause::ANSWERED_ELSEWHERE, Status::Cancel.name());
+        self.cancel_all_but(entry.leg.chan().id(), self.options.elsewhere_cause, Status::Cancel.name());
         self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
@@ -352,6 +364,13 @@ impl<'a> Ringing<'a> {
         let name = entry.leg.chan().name();
         let redirecting = self.redirected(&entry.leg, target);
         entry.leg.end(Cause::NORMAL_CLEARING);
+        if self.options.ignore_forwards {
+            self.call.log(Level::Verbose(3), &format!("Forwarding {} to '{target}' prevented", entry.target));
+            return self.note_refusal(Cause::USER_BUSY);
+        }
+        if self.options.forward_ends_timeout {
+            self.deadline = self.started + super::RING_FOREVER;
+        }
         self.forwards += 1;
         if self.forwards > FORWARDS_MAX {
             self.call.log(Level::Warning, "legs of one Dial forward each other without end");

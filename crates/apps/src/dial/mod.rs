@@ -7,6 +7,7 @@ pub(crate) mod after;
 pub(crate) mod legs;
 mod options;
 pub(crate) mod retry;
+mod screening;
 mod sound;
 
 use core::time::Duration;
@@ -41,32 +42,45 @@ options:
   b(ctx^ext^prio(args)) Gosub on each called channel before it is called.
   B(ctx^ext^prio(args)) Gosub on the calling channel before dialling.
   c  tells the legs that the call was answered elsewhere when the caller gives up.
+  C  begins the call record anew.
   d  a digit pressed while it rings goes to that extension of EXITCONTEXT, or of the present context.
   D([called][:calling[:progress]])  sends DTMF after the answer ('w' waits half a second), progress at early audio.
   e  runs the h extension on the called channel after the call.
+  E  the caller hears the digits of D that are sent to the called party.
   f([callerid])  sets the caller id that the called party sees; without argument the extension and its hint's name.
   F([ctx^ext^prio])  when the caller hangs up, the called party goes on there (no argument: next priority).
   g  goes on with the dialplan when the called party hangs up.
   G(ctx^ext^prio)  after the answer the caller goes to prio and the called party to prio+1; they are not bridged.
   h / H  the called / calling party may hang up with the code of disconnect (*) in features.conf; while it rings, '*'
          of the caller goes on with the dialplan (H).
+  i  legs do not forward the call; one that wants to counts as busy.
   I  the caller is not shown who rings, answers or forwards.
   k / K  the called / calling party may park the other by the code of parkcall in features.conf.
   L(x[:y[:z]])  ends the call after x ms, warns y ms before the end and then every z ms. LIMIT_PLAYAUDIO_CALLER (yes)
                 and LIMIT_PLAYAUDIO_CALLEE say who hears LIMIT_CONNECT_FILE, LIMIT_WARNING_FILE (else the time left)
                 and LIMIT_TIMEOUT_FILE.
   m([class])  plays music on hold to the caller until the answer.
+  M(macro[^arg...])  Macro on the called channel after the answer; MACRO_RESULT decides, as GOSUB_RESULT of U.
+  n([1])  with p or P: the name that the caller says is not kept for later calls.
+  N  with p or P: a caller with a number is let through.
   o([callerid])  the called channel's own caller id is the caller's, or this one.
+  p  the called party hears the name that the caller has said, and decides: 1 talks, 2 NOANSWER, 3 TORTURE, 4 DONTCALL.
+  P([key])  the same, and what is decided holds for the caller's number from then on, below privacy/key of the database
+         (the extension without key); 5 lets it through in future, but not now.
+  Q(cause)  what legs are told when another has answered (26, ANSWERED_ELSEWHERE): a number, a name, or NONE.
   r([tone])  ring tone to the caller, whatever the called party sends; with an argument that tone.
   R  ring tone to the caller until the called party sends audio of its own.
+  s(tag)  with f: the tag of that caller id.
   S(x)  ends the call x seconds after the answer.
   t / T  the called / calling party may transfer the other by the codes of blindxfer (#) and atxfer.
+  u(presentation)  with f: whether that caller id is shown (allowed, prohib, unavailable, allowed_passed_screen ...).
   U(context[^args])  Gosub on the called channel after the answer; GOSUB_RESULT decides (ABORT, CONGESTION, BUSY,
                 CONTINUE, GOTO:ctx^ext^prio).
   w / W  the called / calling party may record the call by the code of automon.
   x / X  the same by the code of automixmon.
+  z  a leg that forwards the call ends the timeout.
 
-Sets DIALSTATUS (CHANUNAVAIL CONGESTION NOANSWER BUSY ANSWER CANCEL INVALIDARGS), DIALEDTIME, DIALEDTIME_MS,
+Sets DIALSTATUS (CHANUNAVAIL CONGESTION NOANSWER BUSY ANSWER CANCEL DONTCALL TORTURE INVALIDARGS), DIALEDTIME, DIALEDTIME_MS,
 ANSWEREDTIME, ANSWEREDTIME_MS, RINGTIME, RINGTIME_MS, PROGRESSTIME, PROGRESSTIME_MS, DIALEDPEERNAME,
 DIALEDPEERNUMBER and HANGUPCAUSE. Without g, G or F the caller's dialplan ends after an answered call.",
     run: Run::Story(run),
@@ -85,6 +99,10 @@ pub(crate) enum Status {
     ChanUnavail,
     NoAnswer,
     Cancel,
+    /// Who answered wants no call from this caller (options `p` and `P`).
+    DontCall,
+    /// Or wants it tormented.
+    Torture,
     InvalidArgs,
 }
 
@@ -97,6 +115,8 @@ impl Status {
             Self::ChanUnavail => "CHANUNAVAIL",
             Self::NoAnswer => "NOANSWER",
             Self::Cancel => "CANCEL",
+            Self::DontCall => "DONTCALL",
+            Self::Torture => "TORTURE",
             Self::InvalidArgs => "INVALIDARGS",
         }
     }
@@ -115,7 +135,7 @@ impl Status {
             Self::Busy => Disposition::Busy,
             Self::Congestion => Disposition::Congestion,
             Self::ChanUnavail | Self::InvalidArgs => Disposition::Failed,
-            Self::NoAnswer | Self::Cancel => Disposition::NoAnswer,
+            Self::NoAnswer | Self::Cancel | Self::DontCall | Self::Torture => Disposition::NoAnswer,
         }
     }
 }
@@ -156,12 +176,32 @@ async fn dial(call: &Call, text: &str) -> Outcome {
     {
         return Ok(Flow::Hangup);
     }
+    if options.resets_record {
+        call.chan.core(|core| core.reset_cdr(call.chan.id(), false));
+    }
+    let screening = match screening::begin(call, &options).await? {
+        Ok(screening) => screening,
+        Err(status) => {
+            finish(call, status);
+            return Ok(Flow::Continue);
+        }
+    };
     let timeout = ring_timeout(call, args::nth(&parts, 1));
     let mut ringing = Ringing::new(call, &options);
     let called = ringing.call(&targets, timeout).await;
     write_times(call, &ringing);
     match called {
-        Called::Answered(leg) => converse(call, &options, leg, &ringing).await,
+        Called::Answered(leg) => {
+            if let Some(screening) = &screening
+                && let Err(status) = screening.decide(call, &options, &leg).await?
+            {
+                call.note_leg(leg.chan());
+                leg.end(Cause::NORMAL_CLEARING);
+                finish(call, status);
+                return Ok(Flow::Continue);
+            }
+            converse(call, &options, leg, &ringing).await
+        }
         Called::Refused(status) => {
             finish(call, status);
             if let Some(own) = ringing.last_refusal {

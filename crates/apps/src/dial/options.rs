@@ -2,13 +2,17 @@
 
 use core::time::Duration;
 
+use base::Cause;
+use call::Presentation;
 use call::features::Rights;
 use dialplan::Options;
 
+use super::screening::Screens;
+
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
-pub const UNSUPPORTED_OPTIONS: &str = "pPnNMOQCEijsuvyz";
+pub const UNSUPPORTED_OPTIONS: &str = "jO";
 /// Letters that Dial acts on.
-const SUPPORTED_OPTIONS: &str = "aAbBcdDefFgGhHIkKLmorRStTUwWxX";
+const SUPPORTED_OPTIONS: &str = "aAbBcCdDeEfFgGhHiIkKLmMnNopPQrRsStTuUwWxXz";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +23,11 @@ pub struct DialOptions {
     pub(crate) caller_routine: Option<String>,
     pub(crate) dtmf: Option<SendDigits>,
     pub(crate) h_exten: bool,
+    pub(crate) echoes_digits: bool,
     pub(crate) force_caller_id: Option<String>,
+    /// Tag and presentation of a forced caller id.
+    pub(crate) forced_tag: Option<String>,
+    pub(crate) forced_presentation: Option<Presentation>,
     pub(crate) original_caller_id: Option<String>,
     pub(crate) callee_goes_on: Option<String>,
     pub(crate) go_on: bool,
@@ -33,9 +41,19 @@ pub struct DialOptions {
     pub(crate) ring_until_audio: bool,
     pub(crate) stop_after: Option<Duration>,
     pub(crate) answered_routine: Option<String>,
+    /// Name of the macro and its arguments.
+    pub(crate) answered_macro: Option<(String, String)>,
     pub(crate) digit_exit: bool,
     pub(crate) answered_elsewhere: bool,
+    /// What legs are told when another has answered.
+    pub(crate) elsewhere_cause: Cause,
     pub(crate) ignore_parties: bool,
+    pub(crate) ignore_forwards: bool,
+    pub(crate) forward_ends_timeout: bool,
+    pub(crate) resets_record: bool,
+    pub(crate) screens: Option<Screens>,
+    pub(crate) forgets_names: bool,
+    pub(crate) trusts_callers_with_number: bool,
     pub(crate) without_effect: Vec<(char, &'static str)>,
 }
 
@@ -66,7 +84,7 @@ impl DialOptions {
         let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
         let not_yet = UNSUPPORTED_OPTIONS.chars().filter(|letter| given.has(*letter));
         let without_effect = not_yet
-            .map(|letter| (letter, "is not supported yet and has no effect"))
+            .map(|letter| (letter, why_without_effect(letter)))
             .chain(given.unknown.iter().map(|letter| (*letter, "does not exist and has no effect")))
             .collect();
         Ok(Self {
@@ -79,7 +97,10 @@ impl DialOptions {
             caller_routine: place('B'),
             dtmf: arg('D').map(send_digits),
             h_exten: given.has('e'),
+            echoes_digits: given.has('E'),
             force_caller_id: own('f'),
+            forced_tag: own('s'),
+            forced_presentation: arg('u').map(presentation).transpose()?,
             original_caller_id: own('o'),
             callee_goes_on: place('F'),
             go_on: given.has('g'),
@@ -92,9 +113,23 @@ impl DialOptions {
             ring_until_audio: given.has('R'),
             stop_after: arg('S').map(seconds).transpose()?,
             answered_routine: arg('U').map(answered_routine),
+            answered_macro: arg('M').map(|text| {
+                let (name, arguments) = text.split_once('^').unwrap_or((text, ""));
+                (name.to_owned(), arguments.replace('^', ","))
+            }),
             digit_exit: given.has('d'),
             answered_elsewhere: given.has('c'),
+            elsewhere_cause: arg('Q').map_or(Ok(Cause::ANSWERED_ELSEWHERE), cause)?,
             ignore_parties: given.has('I'),
+            ignore_forwards: given.has('i'),
+            forward_ends_timeout: given.has('z'),
+            resets_record: given.has('C'),
+            screens: match given.has('P') {
+                true => own('P').map(Screens::Remembers),
+                false => given.has('p').then_some(Screens::Each),
+            },
+            forgets_names: given.has('n'),
+            trusts_callers_with_number: given.has('N'),
             without_effect,
         })
     }
@@ -114,6 +149,28 @@ fn send_digits(text: &str) -> SendDigits {
     let mut parts = text.split(':').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();
     SendDigits { to_callee: part(), to_caller: part(), on_progress: part() }
+}
+
+/// Why a letter that Asterisk knows does nothing.
+fn why_without_effect(letter: char) -> &'static str {
+    match letter {
+        'O' => "is for operators on telephony cards and has no effect",
+        _ => "has no effect: legs are offered what the caller has",
+    }
+}
+
+fn presentation(text: &str) -> Result<Presentation, String> {
+    Presentation::parse(text.trim()).ok_or_else(|| {
+        format!("Dial option u wants allowed, prohib, unavailable or allowed_passed_screen and the like, not '{text}'")
+    })
+}
+
+fn cause(text: &str) -> Result<Cause, String> {
+    if text.trim().eq_ignore_ascii_case("none") {
+        return Ok(Cause::NONE);
+    }
+    Cause::parse(text)
+        .ok_or_else(|| format!("Dial option Q wants a cause such as 17 or USER_BUSY, not '{text}'"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -149,8 +206,10 @@ mod tests {
     #[test]
     fn option_letters_and_their_arguments_are_understood() {
         let options =
-            DialOptions::parse("pkrTgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)").unwrap();
-        assert_eq!(options.without_effect(), [('p', "is not supported yet and has no effect")]);
+            DialOptions::parse("jkrTgU(sub^a^b)L(60000:20000:5000)m(jazz)D(12:34)G(ctx^1^2)M(m^x^y)")
+                .unwrap();
+        assert_eq!(options.without_effect(), [('j', "has no effect: legs are offered what the caller has")]);
+        assert_eq!(options.answered_macro, Some(("m".to_owned(), "x,y".to_owned())));
         assert!(options.callee_rights.park && !options.caller_rights.park);
         assert!(options.caller_rights.transfer && !options.callee_rights.transfer);
         assert!(options.go_on && options.ring.is_some());
@@ -168,7 +227,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_named() {
-        for (text, word) in [("L(abc)", "L"), ("S(0)", "S"), ("L", "L"), ("S(-1)", "S")] {
+        for (text, word) in [
+            ("L(abc)", "L"),
+            ("S(0)", "S"),
+            ("L", "L"),
+            ("S(-1)", "S"),
+            ("Q(wrong)", "Q"),
+            ("f(1)u(loud)", "u"),
+        ] {
             assert!(DialOptions::parse(text).unwrap_err().contains(word), "{text}");
         }
         assert_eq!(

@@ -249,6 +249,7 @@ async fn wait(plan: &Plan, leg: &Leg, in_queue: InQueue) -> Out {
         announce: String::new(),
         agi: String::new(),
         gosub: String::new(),
+        macro_name: String::new(),
         rings_first: Some(plan.ring),
     };
     Waiting::new(&call, &asked).run().await

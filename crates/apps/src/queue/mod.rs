@@ -41,14 +41,16 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          F([ctx^ext^prio])  when the caller hangs up, the member goes on there (no argument: next priority).\n  \
          h / H  the member / the caller may hang up with the code of disconnect (*) in features.conf.\n  \
          i  members' phones do not forward the call.\n  \
+         I  the caller and the member are not shown to each other.\n  \
          k / K  the member / the caller may park the other by the code of parkcall.\n  \
          m(class)  music of this class.\n  \
-         n  leaves when every member was tried.\n  \
+         n  leaves after one round: when the strategies rrmemory, rrordered and linear have called every member, the others\n     \
+            once.\n  \
          r  ringing instead of music.\n  \
          R  ringing while a member's phone rings.\n\
          t / T  the member / the caller may transfer the other by the codes of blindxfer (#) and atxfer.\n  \
          w W x X  as in Dial: recording by the codes of automon and automixmon.\n\
-         d I have no effect; that is logged.\n\n\
+         d has no effect; that is logged.\n\n\
          Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS, and\n\
          QUEUE_SKILLS: skills that members must have, with the least level of each, as in german=3&sales.\n\
          Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION,\n\
@@ -62,6 +64,7 @@ pub(crate) struct Asked {
     pub(crate) announce: String,
     pub(crate) agi: String,
     pub(crate) gosub: String,
+    pub(crate) macro_name: String,
     /// Who waits is nobody's phone yet: it is called when a member has answered, and may ring so long.
     pub(crate) rings_first: Option<Duration>,
 }
@@ -73,13 +76,21 @@ async fn queue(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let part = |index: usize| args::nth(&parts, index).to_owned();
     // What follows the macro that Asterisk 20 and earlier had here.
-    let late = |index: usize| part(if parts.len() > 9 { index + 1 } else { index });
+    let has_macro = parts.len() > 9;
+    let late = |index: usize| part(if has_macro { index + 1 } else { index });
     let options = QueueOptions::parse(&part(1));
     for letter in &options.without_effect {
         call.log(Level::Warning, &format!("Queue option '{letter}' has no effect"));
     }
-    let asked =
-        Asked { queue: part(0), options, announce: part(3), agi: part(5), gosub: late(6), rings_first: None };
+    let asked = Asked {
+        queue: part(0),
+        options,
+        announce: part(3),
+        agi: part(5),
+        gosub: late(6),
+        macro_name: if has_macro { part(6) } else { String::new() },
+        rings_first: None,
+    };
     if asked.queue.is_empty() {
         call.log(Level::Warning, "Queue requires an argument: queuename");
         return Ok(Flow::Hangup);
@@ -102,7 +113,7 @@ async fn queue(call: &Call, text: &str) -> Outcome {
         skills: join.skills.clone(),
         rule: join.rule.clone(),
     });
-    hints::ask_members(call.chan.shard(), &asked.queue);
+    call.chan.while_up(hints::look_members_up(call.chan.shard(), &asked.queue)).await?;
     let _guard = InQueue(call.chan.clone());
     let joined =
         call.chan.core(|core| core.with_queues(|queues, now, out| queues.join(&asked.queue, join, now, out)));

@@ -5,9 +5,9 @@ use dialplan::Options;
 
 use crate::dial::rights;
 
-const SUPPORTED: &str = "bBcCFhHikKmnrRtTwWxX";
-/// Letters that Asterisk knows and that do nothing here.
-const UNSUPPORTED: &str = "dI";
+const SUPPORTED: &str = "bBcCFhHiIkKmnrRtTwWxX";
+/// The letter for modems: nothing here delays a call less for it.
+const UNSUPPORTED: &str = "d";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,7 @@ pub(crate) struct QueueOptions {
     pub(crate) caller_rights: Rights,
     pub(crate) callee_rights: Rights,
     pub(crate) ignore_forwards: bool,
+    pub(crate) ignore_parties: bool,
     pub(crate) music: Option<String>,
     pub(crate) no_retry: bool,
     pub(crate) ring: bool,
@@ -43,6 +44,7 @@ impl QueueOptions {
             caller_rights: rights(&given, "THXWK"),
             callee_rights: rights(&given, "thxwk"),
             ignore_forwards: given.has('i'),
+            ignore_parties: given.has('I'),
             music: arg('m').map(str::to_owned).filter(|class| !class.is_empty()),
             no_retry: given.has('n'),
             ring: given.has('r'),

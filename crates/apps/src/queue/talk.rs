@@ -16,12 +16,12 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let caller = &call.chan;
     let leg = ringing.leg;
     caller.suit(leg.chan().id());
-    if caller.while_up(prepare(waiting, &leg)).await?.is_err() {
+    let member = (&*ringing.interface, &*ringing.name);
+    if caller.while_up(prepare(waiting, &leg, member)).await?.is_err() {
         call.note_leg(leg.chan());
         waiting.tell(Input::Dumped);
         return Ok(None);
     }
-    set_variables(waiting, &ringing.interface, &ringing.name);
     after::note_peer(call, leg.chan())?;
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     call.set("DIALEDPEERNUMBER", number);
@@ -36,24 +36,30 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
             }
         }
     }
-    record(waiting).await?;
-    if !waiting.asked.agi.is_empty()
-        && let Some(outcome) = call.run_app("AGI", &waiting.asked.agi).await
-    {
-        outcome?;
+    if !waiting.handling.caller_announce.is_empty() {
+        caller.play(&waiting.handling.caller_announce, "").await?;
     }
-    let bridged = leg.chan().with(|c| c.uniqueid.to_string());
+    if leg.chan().check().is_err() {
+        return lost(waiting, &leg).await;
+    }
+    record(waiting).await?;
+    if !waiting.asked.agi.is_empty() {
+        // What the script says of the dialplan is of no meaning here; its caller may be gone.
+        call.run_app("AGI", &waiting.asked.agi).await.transpose()?;
+    }
+    let bridged = leg.chan().check().and_then(|()| leg.chan().with(|c| c.uniqueid.to_string()));
     let Ok(bridged) = bridged else {
-        waiting.tell(Input::Dumped);
-        waiting.voice.start().await?;
-        return Ok(None);
+        stop_record(waiting).await?;
+        return lost(waiting, &leg).await;
     };
     waiting.tell(Input::Connected { bridged });
     let options = &waiting.asked.options;
-    let parties =
-        (caller.with(|c| c.caller.clone())?, leg.chan().with(|c| c.caller.clone()).unwrap_or_default());
-    leg.chan().connect_line(parties.0).await;
-    caller.connect_line(parties.1).await;
+    if !options.ignore_parties {
+        let parties =
+            (caller.with(|c| c.caller.clone())?, leg.chan().with(|c| c.caller.clone()).unwrap_or_default());
+        leg.chan().connect_line(parties.0).await;
+        caller.connect_line(parties.1).await;
+    }
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
     let end = features::converse(parties, BridgeLimits::default(), "Queue").await;
     waiting.tell(Input::Ended(ended(call, &leg, end)));
@@ -72,8 +78,16 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     Ok(Some(Out::Ended(outcome)))
 }
 
+/// The member is gone after the caller was told of it: the caller waits on, and hears so.
+async fn lost(waiting: &mut Waiting<'_>, leg: &Leg) -> Result<Option<Out>, Stop> {
+    waiting.call.note_leg(leg.chan());
+    waiting.tell(Input::Dumped);
+    waiting.voice.start().await?;
+    Ok(None)
+}
+
 /// What comes before the conversation on the member's channel. `Err`: it is gone.
-async fn prepare(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
+async fn prepare(waiting: &Waiting<'_>, leg: &Leg, named: (&str, &str)) -> Result<(), Stop> {
     let (call, handling, member) = (waiting.call, &waiting.handling, leg.chan());
     if !handling.member_delay.is_zero() {
         member.wait(handling.member_delay).await?;
@@ -87,6 +101,15 @@ async fn prepare(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
     };
     for sound in announce.split('&').map(str::trim).filter(|sound| !sound.is_empty()) {
         member.play(sound, "").await?;
+    }
+    // A macro or routine on the member's channel reads them there.
+    for side in [call, &Call::new(member.clone())] {
+        set_variables(waiting, side, named);
+    }
+    let name =
+        if waiting.asked.macro_name.is_empty() { &handling.member_macro } else { &waiting.asked.macro_name };
+    if !name.is_empty() && Call::new(member.clone()).run_macro(name, "").await? == Flow::Hangup {
+        return Err(Stop::Hangup);
     }
     let gosub = if waiting.asked.gosub.is_empty() { &handling.member_gosub } else { &waiting.asked.gosub };
     if let Some(routine) = (!gosub.is_empty()).then(|| routine_of(call, gosub)).flatten() {
@@ -133,12 +156,13 @@ async fn report_hold(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What `setinterfacevar`, `setqueueentryvar` and `setqueuevar` ask for.
-fn set_variables(waiting: &Waiting<'_>, interface: &str, name: &str) {
-    let (call, handling) = (waiting.call, &waiting.handling);
-    if handling.set_interface_var {
-        let member = call.chan.core(|core| core.queues.get(&waiting.asked.queue)?.member(interface).cloned());
-        let Some(member) = member else { return };
+/// What `setinterfacevar`, `setqueueentryvar` and `setqueuevar` ask for, on one of the two channels.
+fn set_variables(waiting: &Waiting<'_>, side: &Call, (interface, name): (&str, &str)) {
+    let (caller, handling) = (&waiting.call.chan, &waiting.handling);
+    if handling.set_interface_var
+        && let Some(member) =
+            caller.core(|core| core.queues.get(&waiting.asked.queue)?.member(interface).cloned())
+    {
         let flag = |is: bool| u8::from(is).to_string();
         for (variable, value) in [
             ("MEMBERINTERFACE", interface.to_owned()),
@@ -149,21 +173,21 @@ fn set_variables(waiting: &Waiting<'_>, interface: &str, name: &str) {
             ("MEMBERDYNAMIC", flag(member.membership == ::queue::Membership::Dynamic)),
             ("MEMBERREALTIME", flag(member.membership == ::queue::Membership::Realtime)),
         ] {
-            call.set(variable, &value);
+            side.set(variable, &value);
         }
     }
     if handling.set_entry_var {
-        let entry = call.chan.core(|core| {
-            let (_, caller) = core.queues.caller(call.chan.id())?;
-            Some((caller.waited(core.now), caller.original))
+        let entry = caller.core(|core| {
+            let (_, entry) = core.queues.caller(caller.id())?;
+            Some((entry.waited(core.now), entry.original))
         });
         if let Some((hold, original)) = entry {
-            call.set("QEHOLDTIME", &hold.to_string());
-            call.set("QEORIGINALPOS", &original.to_string());
+            side.set("QEHOLDTIME", &hold.to_string());
+            side.set("QEORIGINALPOS", &original.to_string());
         }
     }
     if handling.set_queue_var {
-        super::set_queue_variables(call, &waiting.asked.queue);
+        super::set_queue_variables(side, &waiting.asked.queue);
     }
 }
 
@@ -189,6 +213,16 @@ async fn record(waiting: &Waiting<'_>) -> Result<(), Stop> {
     match call.run_app(app, &arguments).await {
         Some(outcome) => drop(outcome?),
         None => call.log(Level::Warning, &format!("{app} is switched off: the conversation is not recorded")),
+    }
+    Ok(())
+}
+
+/// Ends it again: the member is gone before anybody talked, and what the caller says while it waits is nobody's business.
+async fn stop_record(waiting: &Waiting<'_>) -> Result<(), Stop> {
+    let (call, handling) = (waiting.call, &waiting.handling);
+    if !handling.monitor_format.is_empty() {
+        let app = if handling.mix_monitor { "StopMixMonitor" } else { "StopMonitor" };
+        call.run_app(app, "").await.transpose()?;
     }
     Ok(())
 }

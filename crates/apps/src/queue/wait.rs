@@ -146,8 +146,7 @@ impl<'a> Waiting<'a> {
     /// Calls one member.
     async fn ring(&mut self, offer: &Offer) -> Result<(), Stop> {
         let call = self.call;
-        let party = call.chan.with(|c| c.caller.clone())?;
-        let leg = match legs::request_leg(call, &offer.interface, party, None)? {
+        let leg = match self.request(&offer.interface).await? {
             Ok(leg) => leg,
             Err(_) => {
                 self.refuse(&offer.interface, Refusal::NoChannel);
@@ -164,6 +163,15 @@ impl<'a> Waiting<'a> {
         }
         self.begin(offer.interface.clone(), offer.name.clone(), &offer.interface, leg);
         Ok(())
+    }
+    /// A channel for a phone, of which a database may have to tell first.
+    async fn request(&self, target: &str) -> Result<Result<Leg, Cause>, Stop> {
+        let caller = &self.call.chan;
+        if let Some((tech, resource)) = target.split_once('/') {
+            caller.while_up(caller.shard().look_up(tech, resource)).await?;
+        }
+        let party = caller.with(|c| c.caller.clone())?;
+        legs::request_leg(self.call, target, party, None)
     }
     fn begin(&mut self, interface: Rc<str>, name: Rc<str>, target: &str, leg: Leg) {
         let channel = leg.chan().id();
@@ -262,7 +270,7 @@ impl<'a> Waiting<'a> {
                 self.refuse(&interface, refusal_of(cause));
             }
             Ok(ChanEvent::Answered) => return self.answered(at).await,
-            Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target)?,
+            Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target).await?,
             Ok(ChanEvent::Ringing) if self.asked.options.ring_when_ringing => {
                 self.voice.change(Background::Ringing).await?;
             }
@@ -271,7 +279,7 @@ impl<'a> Waiting<'a> {
         Ok(None)
     }
     /// The phone sends the call elsewhere: another takes its place for the same member.
-    fn forward(&mut self, at: usize, target: &str) -> Result<(), Stop> {
+    async fn forward(&mut self, at: usize, target: &str) -> Result<(), Stop> {
         let Ringing { interface, name, leg } = self.legs.remove(at);
         notice_end(&self.call.chan, &leg, "CANCEL", Some(target));
         leg.end(Cause::NORMAL_CLEARING);
@@ -280,8 +288,7 @@ impl<'a> Waiting<'a> {
             self.refuse(&interface, Refusal::Declined);
             return Ok(());
         }
-        let party = self.call.chan.with(|c| c.caller.clone())?;
-        match legs::request_leg(self.call, target, party, None)? {
+        match self.request(target).await? {
             Ok(leg) => self.begin(interface, name, target, leg),
             Err(_) => self.refuse(&interface, Refusal::Unavailable),
         }

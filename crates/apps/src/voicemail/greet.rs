@@ -96,9 +96,16 @@ impl Visit<'_> {
             let Some(recorded) = self.record(account, "beep", self.vm.max_greet, "#").await? else {
                 return self.say(&["vm-sorry"], "").await.map(drop);
             };
-            if let Ended::Gone(stop) = recorded.ended {
-                let _ = self.post(Job::Forget(recorded.held)).await;
-                return Err(stop);
+            match recorded.ended {
+                Ended::Gone(stop) => {
+                    let _ = self.post(Job::Forget(recorded.held)).await;
+                    return Err(stop);
+                }
+                Ended::Failed => {
+                    let _ = self.post(Job::Forget(recorded.held)).await;
+                    return self.say(&["an-error-has-occurred"], "").await.map(drop);
+                }
+                Ended::Key(_) | Ended::Silence | Ended::Longest => {}
             }
             let again = loop {
                 match self.ask(&["vm-review"]).await {

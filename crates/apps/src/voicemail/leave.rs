@@ -52,7 +52,7 @@ pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
         beep: if letters.has('t') { letters.arg('t').unwrap_or_default() } else { "beep" }.to_owned(),
         digits_to: letters.has('d').then(|| letters.arg('d').unwrap_or_default().to_owned()),
     };
-    let visit = Visit::new(call);
+    let visit = Visit::new(call).recording(&letters);
     let mut accounts = Vec::new();
     for name in boxes.split('&').take(BOXES_MAX) {
         match visit.find_text(name).await? {
@@ -328,7 +328,10 @@ impl Visit<'_> {
             };
             match self.kept(account, delivery).await {
                 Ok(message) => first = first.or(Some((account.clone(), folder, message))),
-                Err(why) if first.is_none() => return Err(why),
+                Err(why) if first.is_none() => {
+                    let _ = self.post(Job::Forget(recorded.held)).await;
+                    return Err(why);
+                }
                 Err(why) => {
                     self.warn(&format!("mailbox {} did not get its copy: {why:?}", account.name));
                     outcome = Ok(());
@@ -383,7 +386,7 @@ impl Visit<'_> {
 }
 
 /// What a caller is told of his message. He is never told that it is kept when it is not.
-fn outcome_words<'a>(kept: &Result<(), Refusal>, good: &'a str) -> &'a str {
+pub(super) fn outcome_words<'a>(kept: &Result<(), Refusal>, good: &'a str) -> &'a str {
     match kept {
         Ok(()) => good,
         Err(Refusal::TooShort) => "vm-tooshort",

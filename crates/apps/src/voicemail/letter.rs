@@ -179,6 +179,7 @@ impl Visit<'_> {
             header("X-Asterisk-VM-Category", &info.category),
         ];
         Letter {
+            louder: rules.volgain,
             from_name,
             from,
             to_name: if is_page { String::new() } else { account.full_name.clone() },

@@ -60,7 +60,7 @@ pub(super) enum Next {
 
 pub(super) async fn main(call: &Call, text: &str) -> Outcome {
     let (name, letters) = options(call, text, "agps");
-    let visit = Visit::new(call);
+    let visit = Visit::new(call).recording(&letters);
     call.answer_for_sound().await?;
     let (mailbox, context) = name.split_once('@').unwrap_or((&name, ""));
     let asking = Asking {

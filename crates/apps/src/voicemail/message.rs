@@ -7,7 +7,9 @@ use call::voicemail::{Account, Delivery, Folder, Info, Job, Message, Posted, Ref
 use call::{Level, PartyId, Stop};
 use dialplan::zone::Civil;
 
+use super::leave::outcome_words;
 use super::menu::{Next, Owner};
+use super::record::Ended;
 use super::{ANY_DIGIT, BOXES_MAX, Visit};
 use crate::{Outcome, control_playback, say};
 
@@ -255,12 +257,20 @@ impl Owner<'_> {
         let Some(recorded) = self.visit.record(&self.account, "beep", longest, "#").await? else {
             return Ok(Next::Menu);
         };
-        let gone = match recorded.ended {
-            super::record::Ended::Gone(stop) => Some(stop),
-            _ => None,
-        };
-        let next = self.deliver(boxes, Some(recorded.held), copied).await;
-        gone.map_or(next, Err)
+        match recorded.ended {
+            Ended::Gone(stop) => {
+                self.deliver(boxes, Some(recorded.held), copied).await?;
+                Err(stop)
+            }
+            Ended::Failed => {
+                let _ = self.visit.post(Job::Forget(recorded.held)).await;
+                self.visit.say(&["an-error-has-occurred"], "").await?;
+                Ok(Next::Menu)
+            }
+            Ended::Key(_) | Ended::Silence | Ended::Longest => {
+                self.deliver(boxes, Some(recorded.held), copied).await
+            }
+        }
     }
     async fn deliver(
         &mut self,
@@ -271,7 +281,7 @@ impl Owner<'_> {
         let urgent = self.visit.vm.forward_urgent && copied.as_ref().is_some_and(|(.., m)| m.info.urgent);
         let folder = if urgent { Folder::URGENT } else { Folder::INBOX };
         let mut kept: Vec<(Arc<Account>, Box<Message>)> = Vec::new();
-        let mut failed = false;
+        let mut outcome = Ok(());
         for account in boxes {
             let mut info = self.visit.info(&account, urgent);
             info.caller_id = match &copied {
@@ -279,14 +289,14 @@ impl Owner<'_> {
                 None => format!("\"{}\" <{}>", self.account.full_name, self.account.name.mailbox()),
             };
             // The first has all of it; the others are copies of that.
-            let (held, copied) = match kept.first() {
+            let (own, copied) = match kept.first() {
                 None => (held.clone(), copied.clone()),
                 Some((of, message)) => (None, Some((of.name.clone(), folder, message.clone()))),
             };
             let delivery = Delivery {
                 to: account.name.clone(),
                 folder,
-                held,
+                held: own,
                 copied,
                 formats: self.visit.vm.formats.clone(),
                 info,
@@ -295,14 +305,17 @@ impl Owner<'_> {
             };
             match self.visit.post(Job::Deliver(Box::new(delivery))).await {
                 Ok(Posted::Kept(message)) => kept.push((account, message)),
-                _ => failed = true,
+                Ok(_) => outcome = Err(Refusal::Missing),
+                Err(why) => outcome = Err(why),
             }
+        }
+        if let Some(held) = held.filter(|_| kept.is_empty()) {
+            let _ = self.visit.post(Job::Forget(held)).await;
         }
         for (account, message) in kept.iter().rev() {
             self.visit.arrived(account, folder, message).await;
         }
-        let words = if failed { "vm-mailboxfull" } else { "vm-msgsent" };
-        self.visit.say(&[words], "").await?;
+        self.visit.say(&[outcome_words(&outcome, "vm-msgsent")], "").await?;
         Ok(Next::Menu)
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Mini<'a> {
             call.set(status, "FAILED");
             return None;
         };
-        let visit = Visit { call, vm: mini.voicemail.clone() };
+        let visit = Visit::with(call, mini.voicemail.clone());
         Some(Self { visit, mini, account })
     }
 }
@@ -92,7 +92,8 @@ pub(super) async fn greet(call: &Call, text: &str) -> Outcome {
 pub(super) async fn record(call: &Call, text: &str) -> Outcome {
     const STATUS: &str = "MVM_RECORD_STATUS";
     let (address, letters) = options(call, text, "0*g");
-    let Some(mini) = Mini::new(call, &address, STATUS) else { return Ok(Flow::Continue) };
+    let Some(mut mini) = Mini::new(call, &address, STATUS) else { return Ok(Flow::Continue) };
+    mini.visit = mini.visit.recording(&letters);
     call.answer_for_sound().await?;
     let context = mini.visit.context();
     let operator = letters.has('0') && call.exists(&context, "o");
@@ -236,6 +237,7 @@ impl Mini<'_> {
             );
         }
         Letter {
+            louder: rules.volgain,
             from_name,
             from,
             to_name: account.full_name.clone(),

@@ -13,7 +13,7 @@ mod small;
 use core::time::Duration;
 use std::sync::Arc;
 
-use base::Digit;
+use base::{Digit, Gain};
 use call::voicemail::{Account, Greeting, Job, Posted, Refusal, Sound, Voicemail};
 use call::{Heard, Level, Stop};
 
@@ -41,7 +41,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          u  greets as unavailable.\n  \
          d(context)  a digit while the greeting plays goes to that extension (of this context).\n  \
          e  answers only when it records.\n  \
-         g(gain)  records louder; no effect.\n  \
+         g(gain)  records louder by so many decibels, or quieter (-6).\n  \
          s  says no instructions.\n  \
          S  says none when the owner has recorded a greeting.\n  \
          t(file)  plays this instead of the beep; empty: nothing.\n  \
@@ -54,7 +54,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          options:\n  \
          p  the mailbox is the beginning of the one that is asked for.\n  \
          s  asks for no PIN.\n  \
-         g(gain)  no effect.\n  \
+         g(gain)  records greetings and messages louder by so many decibels, or quieter (-6).\n  \
          a(folder)  begins with this folder (a digit or a name).\n\
          '*' instead of mailbox or PIN goes to the extension a.";
     "VoiceMailPlayMsg" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::play_message(&call, &text).await })),
@@ -89,7 +89,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          options:\n  \
          0  '0' goes to the extension o, where it is.\n  \
          *  '*' goes to the extension a, where it is.\n  \
-         g(gain)  records louder; no effect.\n\
+         g(gain)  records louder by so many decibels, or quieter (-6).\n\
          Sets MVM_RECORD_STATUS (SUCCESS USEREXIT FAILED), MVM_FILENAME (without extension), MVM_FORMAT and MVM_DURATION.";
     "MinivmNotify" "app_minivm" Run::Story(|call, text| Box::pin(async move { mini::notify(&call, &text).await })),
         "Mails what was recorded.", "MinivmNotify(user@domain[,template])",
@@ -112,11 +112,30 @@ pub(crate) const ROWS: &[AppRow] = rows! {
 pub(crate) struct Visit<'a> {
     call: &'a Call,
     vm: Arc<Voicemail>,
+    /// How loud what is said is recorded.
+    gain: Gain,
 }
 
 impl<'a> Visit<'a> {
     pub(crate) fn new(call: &'a Call) -> Self {
-        Self { call, vm: call.chan.core(|core| core.settings.voicemail.clone()) }
+        Self::with(call, call.chan.core(|core| core.settings.voicemail.clone()))
+    }
+    fn with(call: &'a Call, vm: Arc<Voicemail>) -> Self {
+        Self { call, vm, gain: Gain::UNITY }
+    }
+    /// With what the option `g` says of recordings.
+    fn recording(self, letters: &dialplan::Options) -> Self {
+        let decibels = letters.arg('g').unwrap_or_default().trim();
+        match decibels.parse::<f64>() {
+            Ok(decibels) if decibels.is_finite() => Self { gain: Gain::of_decibels(decibels), ..self },
+            _ if letters.has('g') => {
+                self.warn(&format!(
+                    "g({decibels}): that is no number of decibels; what is said is recorded as it comes"
+                ));
+                self
+            }
+            _ => self,
+        }
     }
     /// A mailbox, `6001@office` or `6001`. One that is not known may have become a row of a database since.
     async fn find_text(&self, text: &str) -> Result<Option<Arc<Account>>, Stop> {
@@ -210,9 +229,6 @@ fn options(call: &Call, text: &str, known: &str) -> (String, dialplan::Options) 
     let options = dialplan::Options::parse(args::nth(&parts, 1), known);
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("there is no option '{letter}'"));
-    }
-    if options.has('g') {
-        call.log(Level::Warning, "the option 'g' has no effect: messages are as loud as they came");
     }
     (args::nth(&parts, 0).to_owned(), options)
 }

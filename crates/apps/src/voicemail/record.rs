@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
-use base::Command;
+use base::{Command, Gain};
 use call::voicemail::{Account, Held};
 use call::{ChanEvent, Stop, Take};
 
@@ -41,10 +41,19 @@ impl Drop for Running<'_> {
         let threshold = self.0.vm.silence_threshold;
         self.0.call.chan.media(|stream| Command::WatchSilence { stream, ms: 0, threshold });
         self.0.call.chan.media(|stream| Command::StopRecord { stream });
+        self.0.shape(Gain::UNITY);
     }
 }
 
 impl Visit<'_> {
+    /// Makes what the channel says louder than it is otherwise.
+    fn shape(&self, gain: Gain) {
+        if self.gain != Gain::UNITY {
+            let (mut heard, sent) = self.call.chan.core(|core| core.volume(self.call.chan.id())).loudness();
+            heard.gain = heard.gain.times(gain);
+            self.call.chan.media(|stream| Command::Shape { stream, heard, sent });
+        }
+    }
     /// A file of the mailbox that nobody has yet.
     fn new_file(&self, account: &Account) -> PathBuf {
         let (spool, number) = self.call.chan.core(|core| {
@@ -85,6 +94,7 @@ impl Visit<'_> {
             }
         };
         let Take { sink, format, afterwards, progress } = take;
+        self.shape(self.gain);
         chan.media(|stream| Command::Record { stream, format, sink });
         let silence = self.vm.max_silence.map(|silence| silence.as_millis() as u32);
         if let Some(ms) = silence {

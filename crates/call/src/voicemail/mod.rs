@@ -9,6 +9,8 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use base::Gain;
+
 pub use mini::{MiniOwner, MiniTemplate, MiniVm};
 pub use post::{
     Answer, Attach, Change, Delivery, Greeting, Held, Job, Letter, NoPost, PostOffice, Posted, Refusal,
@@ -186,6 +188,7 @@ pub struct Zone {
 pub struct BoxRules {
     pub attach: bool,
     pub attachfmt: String,
+    pub volgain: Gain,
     pub serveremail: String,
     pub fromstring: String,
     pub emailsubject: String,

@@ -107,6 +107,8 @@ pub struct Attach {
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "headers by their names")]
 pub struct Letter {
+    /// How much louder the sound goes with it than it was recorded.
+    pub louder: base::Gain,
     pub from_name: String,
     pub from: String,
     pub to_name: String,

@@ -249,6 +249,19 @@ fn serves_one_at_once(queue: &Queue) -> bool {
     !queue.settings.autofill || queue.settings.strategy == Strategy::RingAll
 }
 
+/// Failed attempts after which a caller who wants no second round leaves: strategies that go from member to member begin
+/// an attempt with each, the others reach in one attempt whom they can.
+pub(super) fn tries_of_a_round(queue: &Queue) -> usize {
+    match queue.settings.strategy {
+        Strategy::RoundRobinMemory | Strategy::RoundRobinOrdered | Strategy::Linear => queue.members.len(),
+        Strategy::RingAll
+        | Strategy::LeastRecent
+        | Strategy::FewestCalls
+        | Strategy::Random
+        | Strategy::WeightedRandom => 1,
+    }
+}
+
 /// The pause between two attempts.
 pub(super) fn pause(retry: Duration) -> Duration {
     retry.max(RETRY_MIN)

@@ -103,6 +103,19 @@ impl Kind for Decimal {
     }
 }
 
+/// Decibels by which something becomes louder, or quieter.
+pub struct Decibels;
+impl Kind for Decibels {
+    type Value = base::Gain;
+    fn describe() -> String {
+        "decibels, -48 to 48".into()
+    }
+    fn set(value: &mut base::Gain, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        *value = base::Gain::of_decibels(variable.decimal(-48.0..=48.0)?);
+        Ok(())
+    }
+}
+
 /// Whole seconds in a range.
 pub struct Seconds<const LOW: u32, const HIGH: u32>;
 impl<const LOW: u32, const HIGH: u32> Kind for Seconds<LOW, HIGH> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use call::voicemail::{Account, BoxName, BoxRules, MiniOwner, MiniTemplate, MiniVm, Voicemail};
 use conf::{File, Findings, Section};
 
-use super::kind::{Hidden, Int, Lines, Text, YesNo};
+use super::kind::{Decibels, Hidden, Int, Lines, Text, YesNo};
 use super::voicemail::{extension, unescaped, zone};
 use super::{Object as _, options, read_object};
 
@@ -31,6 +31,7 @@ options! {
     maxsilence: Int<0, 600> = "0", "Seconds of silence that end a recording, and are cut off; 0: none do.";
     silencethreshold: Int<1, 32_767> = "128", "Mean amplitude below which it is silence.";
     maxgreet: Int<0, 3600> = "0", "Longest greeting, seconds; 0: no limit.";
+    volgain: Decibels = "0.0", "What is mailed is so much louder than it was recorded.";
     review: YesNo = "no", "Callers may hear and record anew what they left.";
     operator: YesNo = "no", "0 leads a caller to the extension o.";
     externnotify: Text = "", "Program that is told of a recording by MinivmNotify: user, domain, caller's number and name.";
@@ -47,7 +48,6 @@ options! {
         "pollmailboxes" "*" Ignored "there is nothing to be counted";
         "skipms" "*" Ignored "nothing is wound";
         "maxlogins" "*" Ignored "nobody logs in";
-        "volgain" "0,0.0" Later "what is mailed is as loud as it was recorded";
     }
 }
 
@@ -84,11 +84,11 @@ options! {
     externnotify: Text = "", "Program that is told; empty: the general one.",
         Later "" "the general one is told";
     setvar: Lines = "", "Variables for MINIVMACCOUNT(): name=value.";
+    volgain: Decibels = "0.0", "What is mailed is so much louder; without it, as volgain of [general] says.";
     alias: Text = "", "Another name for it: user@domain.";
     attachfmt: Text = "", "Format of what is attached.", Later "" "it is that of the recording";
     @recognised {
         "options" "" Later "what they ask for does not exist";
-        "volgain" "0,0.0" Later "what is mailed is as loud as it was recorded";
     }
 }
 
@@ -183,6 +183,7 @@ fn rules(general: &MiniVmGeneral) -> BoxRules {
         serveremail: general.serveremail.clone(),
         fromstring: general.fromstring.clone(),
         mailcmd: general.mailcmd.clone(),
+        volgain: general.volgain,
         review: general.review,
         operator: general.operator,
         maxsecs: general.maxmessage,
@@ -212,6 +213,9 @@ fn account(
     rules.language.clone_from(&read.language);
     if !read.serveremail.is_empty() {
         rules.serveremail.clone_from(&read.serveremail);
+    }
+    if read.origin.has("volgain") {
+        rules.volgain = read.volgain;
     }
     let email = if read.email.is_empty() {
         format!("{}@{}", name.mailbox(), name.context())

@@ -148,6 +148,7 @@ options! {
     announce: Text = "", "Sound that the member hears before the caller.";
     reportholdtime: YesNo = "no", "The member hears how long the caller has waited.";
     memberdelay: Seconds<0, 3600> = "0", "Silence between the member's answer and the caller.";
+    membermacro: Text = "", "Macro that runs on the member's channel before membergosub.";
     membergosub: Text = "", "Routine that runs on the member's channel before the conversation.";
     setinterfacevar: YesNo = "no", "MEMBERINTERFACE, MEMBERNAME, MEMBERCALLS … are set before the conversation.";
     setqueuevar: YesNo = "no", "QUEUENAME, QUEUEMAX, QUEUESTRATEGY … are set before the conversation and at the end.";
@@ -187,13 +188,13 @@ options! {
     queue_minutes as "queue-minutes": Text = "queue-minutes", "Sound: minutes.";
     queue_seconds as "queue-seconds": Text = "queue-seconds", "Sound: seconds.";
     queue_thankyou as "queue-thankyou": Text = "queue-thankyou", "Sound: thank you.";
+    queue_callerannounce as "queue-callerannounce": Text = "",
+        "Sound: what the caller hears before a member; empty: nothing.";
     queue_reporthold as "queue-reporthold": Text = "queue-reporthold", "Sound: hold time, for members.";
     @recognised {
-        "membermacro" "" Later "use membergosub";
         "monitor-join" "*" Ignored "MixMonitor makes one file, Monitor() is told to do so";
         "eventwhencalled" "*" Ignored "events are sent always";
         "eventmemberstatus" "*" Ignored "events are sent always";
-        "queue-callerannounce" "" Later "it is not played";
         "queue-lessthan" "*" Ignored "Asterisk does not say it any more";
     }
 }
@@ -364,6 +365,8 @@ fn settings(queue: &QueueSection, general: &QueuesGeneral) -> Settings {
             report_hold: queue.reportholdtime,
             member_delay: queue.memberdelay,
             member_gosub: queue.membergosub.clone(),
+            member_macro: queue.membermacro.clone(),
+            caller_announce: queue.queue_callerannounce.clone(),
             set_interface_var: queue.setinterfacevar,
             set_queue_var: queue.setqueuevar,
             set_entry_var: queue.setqueueentryvar,
@@ -525,8 +528,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said_and_the_rest_holds() {
         let (config, said) = read(
-            "[q]\njoinempty=asleep\nstrategy=best\nmember=PJSIP/1,heavy,,,,,,very good\nmember=\ndefaultrule=none\ntimout=3\n\
-             membermacro=x\n",
+            "[q]\njoinempty=asleep\nstrategy=best\nmember=PJSIP/1,heavy,,,,,,very good\nmember=\ndefaultrule=none\ntimout=3\n",
             "[r]\npenaltychange => 5\nskillchange => 5\nother=1\n",
         );
         for words in [
@@ -537,7 +539,6 @@ mod tests {
             "no interface",
             "rule 'none'",
             "`timout`",
-            "membermacro=x",
             "penaltychange=5",
             "skillchange=5",
             "other=1",

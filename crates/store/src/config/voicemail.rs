@@ -9,7 +9,7 @@ use call::voicemail::{
 };
 use conf::{File, Findings, Section, Variable};
 
-use super::kind::{Hidden, Int, Names, Text, YesNo};
+use super::kind::{Decibels, Hidden, Int, Names, Text, YesNo};
 use super::{Object as _, Origin, options, read_object};
 
 /// Subject and body of a letter when nothing is written.
@@ -29,6 +29,7 @@ options! {
     usefromstring as "pagerfromstring": Text = "The Asterisk PBX", "The same of pages.";
     attach: YesNo = "no", "Messages go with the letter that tells of them.";
     attachfmt: Text = "", "Format of what is attached; empty: the first of format.";
+    volgain: Decibels = "0.0", "What is attached is so much louder than it was recorded.";
     maxmsg: Int<0, 9999> = "100", "Most messages in a folder.";
     maxsecs also "maxmessage": Int<0, 86_400> = "0", "Longest message, seconds; 0: no limit.";
     minsecs also "minmessage": Int<0, 3600> = "0", "Shortest message that is kept, seconds.";
@@ -96,7 +97,6 @@ options! {
     restart_key as "listen-control-restart-key": Text = "2", "Begins it again.";
     stop_key as "listen-control-stop-key": Text = "13456789", "Ends it.";
     @recognised {
-        "volgain" "0,0.0" Later "what is mailed is as loud as it was recorded";
         "userscontext" "default" Ignored "users.conf is not read";
         "smdienable" "no" Later "no message desk is told";
         "smdiport" "*" Later "no message desk is told";
@@ -129,6 +129,7 @@ options! {
     pin: Hidden = "", "PIN; one that begins with `-` cannot be changed by its owner, an empty one lets everybody in.";
     attach: YesNo = "no", "Messages go with the letter, as for all mailboxes.";
     attachfmt: Text = "", "Format of what is attached.";
+    volgain: Decibels = "0.0", "What is attached is so much louder.";
     serveremail: Text = "", "Sender of letters.";
     fromstring: Text = "", "Name of the sender.";
     mailcmd: Text = "", "Program that takes letters.";
@@ -161,7 +162,6 @@ options! {
     backupdeleted: Int<0, 9999> = "0", "Deleted messages that are kept.";
     passwordlocation: Text = "", "Where a new PIN is kept.";
     @recognised {
-        "volgain" "0,0.0" Later "what is mailed is as loud as it was recorded";
         "locale" "" Later "dates are in English";
         "imapuser" "*" Later "messages are kept in files";
         "imapsecret" "*" Later "messages are kept in files";
@@ -338,6 +338,7 @@ fn rules(general: &VoicemailGeneral, findings: &mut Findings) -> BoxRules {
     BoxRules {
         attach: general.attach,
         attachfmt: general.attachfmt.clone(),
+        volgain: general.volgain,
         serveremail: general.serveremail.clone(),
         fromstring: general.fromstring.clone(),
         emailsubject: or(&general.emailsubject, SUBJECT),
@@ -465,7 +466,7 @@ fn own_rules(line: &Variable, text: &str, general: &Arc<BoxRules>, findings: &mu
             })*
         };
     }
-    take!(attach attachfmt serveremail fromstring mailcmd emailsubject emaildateformat tz language delete saycid
+    take!(attach attachfmt volgain serveremail fromstring mailcmd emailsubject emaildateformat tz language delete saycid
         sayduration saydurationm envelope sendvoicemail review operator dialout callback exitcontext maxsecs minsecs
         moveheard nextaftercmd messagewrap forcename forcegreetings hidefromdir tempgreetwarn backupdeleted);
     if own.origin.has("emailbody") {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::FormatId;
+use base::{FormatId, Gain};
 use call::voicemail::{
     BoxName, Change, Counts, Delivery, Folder, Greeting, Held, MESSAGES_MAX, Message, Refusal, Sound,
 };
@@ -79,6 +79,10 @@ impl Heard {
         }
         let data: Vec<u8> = self.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         Self::of(&SoundFile { format: self.format, data: data.into() }, format).samples
+    }
+    fn louder(mut self, gain: Gain) -> Self {
+        self.samples.iter_mut().for_each(|sample| *sample = gain.apply(*sample));
+        self
     }
     fn milliseconds(&self) -> u64 {
         self.samples.len() as u64 * 1000 / u64::from(self.format.rate().0.max(1))
@@ -452,16 +456,22 @@ impl Boxes {
         folder: Folder,
         message: &Message,
         format: &str,
+        louder: Gain,
     ) -> Result<(String, Vec<u8>), Refusal> {
         let mut files = self.files_of(of, folder, message)?;
         files.retain(|(extension, _)| extension != "txt");
         let wanted = files.iter().find(|(extension, _)| extension == format);
         if let Some((extension, path)) = wanted {
-            return Ok((extension.clone(), read_most(path, SOUND_BYTES_MAX)?));
+            let bytes = match made_louder(path, louder) {
+                Some(bytes) => bytes,
+                None => read_most(path, SOUND_BYTES_MAX)?,
+            };
+            return Ok((extension.clone(), bytes));
         }
         let (extension, path) = files.first().ok_or(Refusal::Missing)?;
-        if let Some(bytes) =
-            Some(format).filter(|f| !f.is_empty()).and_then(|f| Heard::read(path).ok()?.coded(f))
+        if let Some(bytes) = Some(format)
+            .filter(|f| !f.is_empty())
+            .and_then(|f| Heard::read(path).ok()?.louder(louder).coded(f))
         {
             return Ok((format.to_owned(), bytes));
         }
@@ -478,6 +488,12 @@ impl Boxes {
             }
         }
     }
+}
+
+/// A sound file's content, made louder; `None`: it is to stay as it is, or has to, because it cannot be coded anew.
+pub(super) fn made_louder(path: &Path, gain: Gain) -> Option<Vec<u8>> {
+    let extension = path.extension()?.to_str()?;
+    (gain != Gain::UNITY).then(|| Heard::read(path).ok()?.louder(gain).coded(extension)).flatten()
 }
 
 /// A clip of something in a mailbox.

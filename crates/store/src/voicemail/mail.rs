@@ -56,6 +56,7 @@ mod tests {
     #[test]
     fn a_letter_has_its_headers_text_and_file_and_a_caller_adds_none() {
         let letter = Letter {
+            louder: base::Gain::UNITY,
             from_name: "PBX\r\nBcc: everybody@example.com".into(),
             from: "pbx@example.com".into(),
             to_name: "Alice".into(),

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use base::Gain;
 use call::voicemail::{
     Answer, BoxName, Counts, Held, Job, Letter, PinPlace, PostOffice, Posted, Refusal, Sound, Ticket,
 };
@@ -177,15 +178,7 @@ impl Clerk {
                 Posted::Clip(boxes::clip(&self.catalogue, &path, format)?)
             }
             Job::HasGreeting(of, greeting) => Posted::Is(boxes.has_greeting(&of, greeting)),
-            Job::Deliver(delivery) => {
-                let kept = boxes.deliver(&delivery);
-                if kept.is_err()
-                    && let Some(held) = &delivery.held
-                {
-                    forget(held);
-                }
-                Posted::Kept(Box::new(kept?))
-            }
+            Job::Deliver(delivery) => Posted::Kept(Box::new(boxes.deliver(&delivery)?)),
             Job::Change(of, folder, changes) => Posted::Changed(boxes.change(&of, folder, &changes)?),
             Job::Greet(of, greeting, held, formats) => {
                 boxes.greet(&of, greeting, held.as_ref(), &formats)?;
@@ -225,11 +218,16 @@ impl Clerk {
     fn write(&mut self, letter: &Letter) -> Result<PathBuf, Refusal> {
         let attached = match &letter.attach {
             Some(attach) => {
-                let (extension, bytes) =
-                    self.boxes.attached(&attach.of, attach.folder, &attach.message, &attach.format)?;
+                let (extension, bytes) = self.boxes.attached(
+                    &attach.of,
+                    attach.folder,
+                    &attach.message,
+                    &attach.format,
+                    letter.louder,
+                )?;
                 Some((format!("{}.{extension}", attach.name), bytes))
             }
-            None => letter.file.as_deref().map(enclosed).transpose()?,
+            None => letter.file.as_deref().map(|file| enclosed(file, letter.louder)).transpose()?,
         };
         self.letters += 1;
         let path = self.places.letters.join(format!("astmail-{}-{}", std::process::id(), self.letters));
@@ -252,14 +250,18 @@ impl Clerk {
 const ENCLOSED_BYTES_MAX: u64 = 64 << 20;
 
 /// A file's name and content.
-fn enclosed(path: &std::path::Path) -> Result<(String, Vec<u8>), Refusal> {
+fn enclosed(path: &std::path::Path, louder: Gain) -> Result<(String, Vec<u8>), Refusal> {
     let failed = |why: &dyn std::fmt::Display| Refusal::Failed(format!("{}: {why}", path.display()));
     let facts = fs::metadata(path).map_err(|why| failed(&why))?;
     if !facts.is_file() || facts.len() > ENCLOSED_BYTES_MAX {
         return Err(failed(&"it is no file, or too large for a letter"));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((name, fs::read(path).map_err(|why| failed(&why))?))
+    let bytes = match boxes::made_louder(path, louder) {
+        Some(bytes) => bytes,
+        None => fs::read(path).map_err(|why| failed(&why))?,
+    };
+    Ok((name, bytes))
 }
 
 /// Removes a recording; whether it was there.
