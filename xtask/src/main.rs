@@ -11,6 +11,7 @@ mod licence;
 mod media;
 mod metrics;
 mod picture;
+mod sounds;
 mod sources;
 mod test;
 mod vectorised;
@@ -67,6 +68,7 @@ fn tidy(workspace: &Workspace) -> anyhow::Result<()> {
     let mut broken = floors::check(workspace);
     broken.extend(licence::check(&workspace.packages));
     broken.extend(sources::check(workspace, &files));
+    broken.extend(sounds::check(&workspace.root, &files)?);
     for line in &broken {
         eprintln!("tidy: {line}");
     }

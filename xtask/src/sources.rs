@@ -30,12 +30,20 @@ impl File {
     pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
-    /// Lines that only tests see, with their numbers.
-    fn test_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+    /// The first line that only tests see.
+    fn tests_begin(&self) -> usize {
         let whole = self.path.contains("/tests/") || self.path.ends_with("tests.rs");
         let start =
             if whole { Some(0) } else { self.text.lines().position(|line| line.trim() == "#[cfg(test)]") };
-        self.text.lines().enumerate().skip(start.unwrap_or(usize::MAX))
+        start.unwrap_or(usize::MAX)
+    }
+    /// Lines that only tests see, with their numbers.
+    fn test_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().skip(self.tests_begin())
+    }
+    /// The others.
+    pub fn program_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().take(self.tests_begin())
     }
 }
 

@@ -498,6 +498,64 @@ fn with_usedirectory_a_message_is_forwarded_by_number_or_by_name() {
 }
 
 #[test]
+fn an_owner_is_not_told_that_what_could_not_be_recorded_is_sent_or_kept() {
+    for (name, keys, good) in [
+        (
+            "words before a message",
+            vec![(500, "1"), (9000, "8"), (11_000, "6002#"), (14_000, "1"), (25_000, "#")],
+            "vm-msgsent",
+        ),
+        ("a greeting", vec![(500, "0"), (3000, "1"), (9500, "1")], "vm-msgsaved"),
+    ] {
+        let mut world = plain("exten => 1,1,VoiceMailMain(6001,s)");
+        world.break_recordings();
+        put(&mut world, Folder::INBOX, "a", "\"Bob\" <6002>");
+        let mut acts: Vec<(u64, Act)> = keys.iter().flat_map(|(at, keys)| typed(keys, *at, 300)).collect();
+        acts.push((90_000, BYE));
+        let world = run(world, &acts);
+        in_this_order(&heard(&world), &["beep", "an-error-has-occurred"]);
+        assert!(!heard(&world).contains(&good.to_owned()), "{name}: {:?}", heard(&world));
+        let sent = world.mail(|mail| mail.folders.contains_key(&(of("6002"), Folder::INBOX)));
+        let greeted = world.mail(|mail| mail.greetings.contains_key(&(of("6001"), "unavail")));
+        assert!(!sent && !greeted, "{name}");
+    }
+}
+
+#[test]
+fn a_full_mailbox_among_others_takes_nothing_from_them() {
+    let mut world = site(
+        "exten => 1,1,VoiceMailMain(6001,s)",
+        |_| {},
+        |voicemail| {
+            let full = account("6002", "99", BoxRules { maxmsg: 0, ..rules() });
+            voicemail.accounts.extend([full, account("6003", "99", rules())]);
+        },
+    );
+    put(&mut world, Folder::INBOX, "a", "\"Bob\" <6002>");
+    // 6002, which is full, and 6003.
+    let keys = [(500, "1"), (9000, "8"), (11_000, "6002*6003#"), (16_000, "1"), (23_000, "#")];
+    let mut acts: Vec<(u64, Act)> = keys.iter().flat_map(|(at, keys)| typed(keys, *at, 300)).collect();
+    acts.push((90_000, BYE));
+    let world = run(world, &acts);
+    in_this_order(&heard(&world), &["beep", "vm-mailboxfull"]);
+    let count =
+        |name: &str| world.mail(|mail| mail.folders.get(&(of(name), Folder::INBOX)).map_or(0, Vec::len));
+    assert_eq!((count("6002"), count("6003")), (0, 1), "{:?}", heard(&world));
+}
+
+#[test]
+fn recordings_are_made_as_loud_as_g_says() {
+    for (option, expected) in [("", 0), ("g(6)", 2), ("g(-6)", 2), ("g(0)", 0), ("g(loud)", 0)] {
+        let world = run(
+            plain(&format!("exten => 1,1,VoiceMail(6001,{option})")),
+            &[(12_000, Act::Press('#')), (20_000, BYE)],
+        );
+        // Before it, and back after it.
+        assert_eq!(lines(&world, "is made heard").len(), expected, "{option}: {:#?}", world.transcript());
+    }
+}
+
+#[test]
 fn greetings_and_the_pin_are_changed_by_their_owner() {
     let steps = |keys: &[(u64, &str)], change: fn(&mut Voicemail)| {
         let world = site("exten => 1,1,VoiceMailMain(6001,s)", |_| {}, change);

@@ -65,6 +65,8 @@ pub(crate) struct State {
     pub(crate) open: BTreeSet<StreamId>,
     /// Streams that are joined, each pair once each way.
     pub(crate) joined: BTreeMap<StreamId, StreamId>,
+    /// No recording can be written any further once it is open.
+    pub(crate) breaks_recordings: bool,
     /// Recordings that exist, as `path.extension`.
     pub(crate) recordings: BTreeSet<String>,
     /// Callers who are answered send nothing.
@@ -419,6 +421,9 @@ impl Recorder for Recordings {
         state.afterwards.insert(file.clone(), afterwards.clone());
         state.recordings.insert(file.clone());
         let progress = state.progress.entry(file).or_default().clone();
+        if state.breaks_recordings {
+            progress.fail("no space left on device".to_owned());
+        }
         Ok(Take { sink: Box::new(Nowhere), format: FormatId::SLIN, afterwards, progress })
     }
 }

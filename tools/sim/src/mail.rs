@@ -1,6 +1,6 @@
 //! Mailboxes in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use call::voicemail::{
@@ -25,6 +25,8 @@ pub struct MailStore {
     pub recorded_secs: u32,
     /// Nothing can be written.
     pub full_disk: bool,
+    /// Recordings that nobody wanted.
+    forgotten: BTreeSet<std::path::PathBuf>,
     next: u64,
     serial: u32,
     answers: BTreeMap<Ticket, Answer>,
@@ -94,7 +96,7 @@ impl Post {
         Ok(match job {
             Job::List(of, folder) => Posted::Messages(mail.folder(&of, folder).clone()),
             Job::Count(_) => Posted::Done,
-            Job::Forget(_) => Posted::Is(true),
+            Job::Forget(held) => Posted::Is(mail.forgotten.insert(held.file)),
             Job::Load(of, sound, _) => {
                 let name = match sound {
                     Sound::Message(_, message) => format!("message {}", message.info.id),
@@ -111,6 +113,9 @@ impl Post {
             }
             Job::HasGreeting(of, greeting) => Posted::Is(mail.greetings.contains_key(&(of, greeting.file()))),
             Job::Deliver(delivery) => {
+                if delivery.held.as_ref().is_some_and(|held| mail.forgotten.contains(&held.file)) {
+                    return Err(Refusal::Failed("what was recorded is gone".to_owned()));
+                }
                 let copied = delivery.copied.as_ref().map_or(0, |(.., message)| message.info.duration);
                 let own = if delivery.held.is_some() { mail.recorded_secs } else { 0 };
                 let duration = own + copied;

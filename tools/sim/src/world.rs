@@ -113,6 +113,10 @@ impl World {
     pub fn clip(&mut self, name: &str, length: Duration) {
         self.state.borrow_mut().clips.insert(name.to_owned(), length);
     }
+    /// Leaves no room for what is recorded from here on, once it has begun.
+    pub fn break_recordings(&mut self) {
+        self.state.borrow_mut().breaks_recordings = true;
+    }
     /// Takes a sound (or `music CLASS`) away, or the right to write a recording (`path.extension`).
     pub fn missing(&mut self, name: &str) {
         self.state.borrow_mut().missing.insert(name.to_owned());

@@ -248,6 +248,28 @@ fn the_thread_waits_for_the_end_of_a_recording_and_says_what_is_in_the_mailbox_t
 }
 
 #[test]
+fn what_goes_with_a_letter_is_louder_as_volgain_says_and_what_is_kept_is_not() {
+    let spool = tempfile::tempdir().unwrap();
+    let (boxes, alice) = (Boxes::new(spool.path().join("voicemail")), of("6001"));
+    let message = boxes.deliver(&delivery(&alice, Some(held(spool.path(), 1000)), "a")).unwrap();
+    let peak = |gain: f64, format: &str| {
+        let louder = base::Gain::of_decibels(gain);
+        let (extension, bytes) = boxes.attached(&alice, Folder::INBOX, &message, format, louder).unwrap();
+        let sound = codec::SoundFile::parse(&extension, &bytes).unwrap();
+        let clip = sound.to_clip(base::FormatId::SLIN);
+        let samples = clip.data.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair).unsigned_abs());
+        i32::from(samples.max().unwrap_or_default())
+    };
+    for (format, gain, expected) in
+        [("wav", 0.0, 6000), ("wav", 6.0, 11_970), ("wav", -6.0, 3007), ("wav", 48.0, 32_767)]
+    {
+        let peak = peak(gain, format);
+        assert!((peak - expected).abs() <= expected / 20, "{format} {gain} dB: {peak}");
+    }
+    assert_eq!(peak(0.0, "wav"), 6000);
+}
+
+#[test]
 fn a_new_pin_is_written_into_the_line_of_its_mailbox_and_nowhere_else() {
     let spool = tempfile::tempdir().unwrap();
     let before = "; mailboxes\n[default]\n6001 => 1234,Alice,a@example.com ; boss\n6002 => 1234\n[office]\n6001 => 1\n";
