@@ -285,6 +285,116 @@ fn a_member_who_is_gone_before_the_conversation_leaves_no_recording_behind() {
     }
 }
 
+/// Every option letter of Queue(): what the dialplan sees of it, and what is heard and told.
+#[test]
+fn each_option_does_what_it_says() {
+    let slow = || phone(&[(500, Act::Ring), (3000, Act::Answer), (9000, BYE)]);
+    let stays = || phone(&[(500, Act::Ring), (3000, Act::Answer)]);
+    let presses = |key: char| phone(&[(3000, Act::Answer), (5000, Act::Press(key))]);
+    let forwards = || phone(&[(1000, Act::Forward("SIM/6003".to_owned()))]);
+    let refers = "exten => 5,1,NoOp(goes on ${CHANNEL})";
+    let sub = "[sub]\nexten => s,1,NoOp(${ARG1} ${CHANNEL})\n same => n,Return()";
+    type Row<'a> = (&'a str, &'a str, Phone, u64, &'a [&'a str], &'a str, usize);
+    let rows: Vec<Row<'_>> = vec![
+        ("b", "b(sub^s^1(x))", slow(), 30_000, &["x SIM/6002-00000001", "h /"], "", 0),
+        ("b that hangs up takes the phone away", "b(none^s^1(x))", slow(), 30_000, &["h /"], "", 0),
+        ("B", "B(sub^s^1(y))", slow(), 30_000, &["y SIM/6001-00000000", "h /"], "", 0),
+        ("c goes on when the member hangs up", "c", slow(), 30_000, &["CONTINUE/", "h CONTINUE/"], "", 0),
+        ("without c it does not", "", slow(), 30_000, &["h /"], "", 0),
+        (
+            "C tells the member who stops ringing",
+            "C",
+            phone(&[(500, Act::Ring)]),
+            2000,
+            &["h /TRUE"],
+            "ends with 26",
+            1,
+        ),
+        ("without C it does not", "", phone(&[(500, Act::Ring)]), 2000, &["h /TRUE"], "ends with 26", 0),
+        (
+            "F sends the member on",
+            "F(default^5^1)",
+            stays(),
+            6000,
+            &["goes on SIM/6002-00000001", "h /", "h /"],
+            "",
+            0,
+        ),
+        (
+            "h lets the member hang up by a key",
+            "hc",
+            presses('*'),
+            30_000,
+            &["CONTINUE/", "h CONTINUE/"],
+            "",
+            0,
+        ),
+        (
+            "without h the key is the caller's to hear",
+            "c",
+            presses('*'),
+            8000,
+            &["h /"],
+            "#1 is sent digit *",
+            1,
+        ),
+        ("i lets no phone forward", "i", forwards(), 8000, &["h /TRUE"], "SIM/6003", 0),
+        ("without i it may", "", forwards(), 8000, &["h /"], "SIM/6003-00000002 is called", 1),
+        ("m names the music", "m(jazz)", slow(), 30_000, &["h /"], "#1 hears music jazz", 1),
+        ("r rings instead", "r", slow(), 30_000, &["h /"], "hears music", 0),
+        ("R rings while a phone does", "R", slow(), 30_000, &["h /"], "#1 hears tone ring", 1),
+        ("I shows nobody", "I", slow(), 30_000, &["h /"], "is shown", 0),
+        ("without I they see each other", "", slow(), 30_000, &["h /"], "SIM/6001-00000000 is shown 6002", 1),
+    ];
+    for (name, options, member, gives_up, expected, heard, times) in rows {
+        let dialplan =
+            format!("exten => 1,1,Answer()\n same => n,Queue(sales,{options}){GO_ON}\n{refers}\n{sub}");
+        let phones = [("6002", member), ("6003", phone(&[(1000, Act::Answer)]))];
+        let world = queued(&dialplan, &sales(&["SIM/6002"], |_| ()), &phones, &[(gives_up, BYE)]);
+        let mut seen = noted(&world);
+        seen.sort();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(seen, expected, "{name}: {:#?}", world.transcript());
+        if !heard.is_empty() {
+            assert_eq!(lines(&world, heard).len(), times, "{name}: {:#?}", world.transcript());
+        }
+    }
+}
+
+#[test]
+fn arguments_of_queue_name_the_rule_and_the_place_and_a_number_of_several_digits_leads_out() {
+    // The rule lowers what penalty is admitted after five seconds: the dear member rings then.
+    let mut config = sales(&[], |_| ());
+    let dear = NewMember { interface: "SIM/6002".into(), penalty: 5, ..NewMember::default() };
+    config.queues[0].members.push(dear);
+    let change = queue::PenaltyChange::parse("5,10").unwrap();
+    config.rules = vec![("later".into(), vec![change])];
+    let dialplan = "exten => 1,1,Set(QUEUE_MAX_PENALTY=1)\n same => n,Queue(sales,c,,,,,,later)";
+    let world = queued(dialplan, &config, &[("6002", talks())], &[(20_000, BYE)]);
+    assert_eq!(lines(&world, "SIM/6002-00000001 is called"), ["5000 SIM/6002-00000001 is called"]);
+
+    let mut world = site(
+        "exten => 1,1,Queue(sales)\nexten => 2,1,Queue(sales,,,,,,,,1)\n same => n,Hangup()",
+        &sales(&[], |_| ()),
+        &[],
+    );
+    for exten in ["1", "1", "2"] {
+        call(&mut world, exten, &[(9_000, BYE)]);
+    }
+    world.run();
+    let places: Vec<String> = log(&world).into_iter().filter(|line| line.contains("ENTERQUEUE")).collect();
+    let places: Vec<&str> = places.iter().filter_map(|line| line.rsplit('|').next()).collect();
+    assert_eq!(places, ["1", "2", "1"]);
+
+    let out = "exten => 1,1,Answer()\n same => n,Queue(sales)\n[out]\nexten => 123,1,NoOp(out ${EXTEN})\nexten => 9,1,NoOp(nine)";
+    let config = sales(&[], |own| own.handling.context = "out".into());
+    let keys = [(2_000, Act::Press('1')), (2_500, Act::Press('2')), (3_000, Act::Press('3')), (9_000, BYE)];
+    assert_eq!(noted(&queued(out, &config, &[], &keys)), ["out 123"]);
+    let keys = [(2_000, Act::Press('1')), (2_500, Act::Press('9')), (3_000, Act::Press('9')), (9_000, BYE)];
+    assert_eq!(noted(&queued(out, &config, &[], &keys)), ["nine"], "what can lead nowhere is forgotten");
+}
+
 #[test]
 fn members_come_and_go_by_the_dialplan_and_functions_see_them() {
     let dialplan = "\
