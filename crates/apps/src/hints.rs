@@ -111,21 +111,25 @@ pub fn ask_members(shard: &Rc<Shard>, queue: &str) {
         let core = shard.core.borrow();
         core.queues.get(queue).map(|queue| core.queues.unasked(queue)).unwrap_or_default()
     };
-    for device in unasked {
-        let state = member_state(shard, &device);
-        shard.core.borrow_mut().with_queues(|queues, now, out| queues.learn(&device, state, now, out));
+    ask_devices(shard, &unasked);
+}
+
+fn ask_devices(shard: &Rc<Shard>, devices: &[Rc<str>]) {
+    for device in devices {
+        let state = member_state(shard, device);
+        shard.core.borrow_mut().with_queues(|queues, now, out| queues.learn(device, state, now, out));
     }
 }
 
 /// The same, and waits first until all is known of members that a database will tell.
 pub(crate) async fn look_members_up(shard: &Rc<Shard>, queue: &str) {
-    let unasked = {
+    let devices = {
         let core = shard.core.borrow();
-        core.queues.get(queue).map(|queue| core.queues.unasked(queue)).unwrap_or_default()
+        core.queues.get(queue).map(|queue| core.queues.unasked_or_invalid(queue)).unwrap_or_default()
     };
-    let phones: Vec<(&str, &str)> = unasked.iter().filter_map(|device| device.split_once('/')).collect();
+    let phones: Vec<(&str, &str)> = devices.iter().filter_map(|device| device.split_once('/')).collect();
     shard.look_all_up(&phones).await;
-    ask_members(shard, queue);
+    ask_devices(shard, &devices);
 }
 
 /// The state of a hint: its devices, joined by `&`, together.

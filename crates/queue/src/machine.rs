@@ -137,6 +137,12 @@ impl Queues {
         let is_unasked = |member: &&Member| self.devices.get(&member.device).is_none_or(Option::is_none);
         queue.members.iter().filter(is_unasked).map(|member| member.state_interface.clone()).collect()
     }
+    /// The same, and those that nobody had when they were asked for: a database may have one since.
+    pub fn unasked_or_invalid(&self, queue: &Queue) -> Vec<Rc<str>> {
+        let known = |member: &Member| self.devices.get(&member.device).copied().flatten();
+        let is_wanted = |member: &&Member| matches!(known(member), None | Some(DeviceState::Invalid));
+        queue.members.iter().filter(is_wanted).map(|member| member.state_interface.clone()).collect()
+    }
     /// Members of a queue who could be called now.
     pub fn available(&self, queue: &Queue, now: Instant) -> usize {
         queue.members.iter().filter(|member| self.is_free(member, now)).count()

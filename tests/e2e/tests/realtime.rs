@@ -249,3 +249,24 @@ fn an_endpoint_that_came_while_it_runs_is_dialled_without_a_reload() {
     carla.until_hung_up();
     server.until_idle();
 }
+
+#[test]
+fn a_member_of_a_queue_that_came_while_it_runs_is_called_without_a_reload() {
+    let Some((site, file)) = site("realtime-member", Some("object_lifetime_maximum=3600")) else { return };
+    let site = site
+        .add("queues.conf", "[sales]\nstrategy = ringall\nmember = PJSIP/carla\n")
+        .dialplan("[test]\nexten => 500,1,Queue(sales)\n");
+    let server = Server::start(site);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_register();
+    add_phone(&file, "carla");
+    let mut carla = Phone::new(server.site.sip, "carla");
+    file.sql(&format!("UPDATE ps_aors SET contact = 'sip:carla@{}' WHERE id = 'carla'", carla.local()));
+    alice.begin("500");
+    let invite = carla.ring();
+    carla.take(&invite);
+    assert_eq!(alice.outcome().status(), Some(200));
+    alice.hang_up();
+    carla.until_hung_up();
+    server.until_idle();
+}
