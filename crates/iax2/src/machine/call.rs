@@ -354,7 +354,7 @@ fn message(
         (
             Command::TXREQ | Command::TXREADY | Command::TXREL | Command::TXMEDIA | Command::TXREJ,
             State::Accepted | State::Up,
-        ) => join::message(leg, core, place, command, fields, now, out),
+        ) => return join::message(leg, core, place, command, fields, frame.timestamp, now, out),
         (_, State::Accepted | State::Up) => told(call, link, core, place, command, fields, now, out),
         _ => core.discard(Discard::Unexpected),
     }

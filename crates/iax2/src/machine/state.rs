@@ -217,6 +217,15 @@ impl Core {
     pub(super) fn by_theirs(&self, remote: SocketAddr, number: u16) -> Option<Place> {
         self.theirs.get(&self.name(remote, number)).copied()
     }
+    /// Whether a remote may mean this leg by our number: no other leg has it, and none whose late frames could come.
+    pub(super) fn is_ours_free(&self, remote: SocketAddr, number: u16, place: Place) -> bool {
+        let name = self.name(remote, number);
+        self.ours.get(&name).is_none_or(|holder| *holder == place) && !self.own_rests.contains_key(&name)
+    }
+    /// Whether a remote may mean this leg by its own number.
+    pub(super) fn is_theirs_free(&self, remote: SocketAddr, number: u16, place: Place) -> bool {
+        self.by_theirs(remote, number).is_none_or(|holder| holder == place)
+    }
     pub(super) fn index_ours(&mut self, remote: SocketAddr, number: u16, place: Place) {
         self.ours.insert(self.name(remote, number), place);
     }
