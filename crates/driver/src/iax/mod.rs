@@ -84,6 +84,8 @@ pub struct IaxDriver {
     ours: Vec<Ours>,
     changes: Vec<Lease>,
     hosts: Hosts,
+    /// When names of registrars and of watched peers are looked up again.
+    names_at: Option<Instant>,
     lookups: lookup::Lookups,
     switches: switch::Switches,
     started: Vec<(ChannelId, Location)>,
@@ -114,6 +116,7 @@ impl IaxDriver {
             ours: Vec::new(),
             changes: Vec::new(),
             hosts: Hosts::default(),
+            names_at: None,
             lookups: lookup::Lookups::default(),
             switches: switch::Switches::default(),
             started: Vec::new(),
@@ -169,6 +172,7 @@ impl IaxDriver {
         }
         self.configure_peers(core);
         self.configure_registry(core);
+        self.plan_names(core.now);
         self.settle(core);
     }
     /// Takes in a datagram.
@@ -202,6 +206,7 @@ impl IaxDriver {
         self.switches_due(core);
         self.expire(core);
         self.give_up_names(core);
+        self.names_due(core.now);
         self.settle(core);
     }
     /// When [`due`](Self::due) next wants to be called.
@@ -209,7 +214,8 @@ impl IaxDriver {
         let machines = self.sockets.iter().flatten().filter_map(|socket| socket.machine.next_timer());
         let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
-        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(self.names_deadline()).min()
+        let names = self.names_deadline().into_iter().chain(self.names_at);
+        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).min()
     }
     /// Hands out the datagrams to send, in order: from which socket, where to, and the line of the log where frames are told.
     pub fn send(&mut self, mut each: impl FnMut(u32, SocketAddr, &[u8], Option<String>)) {
