@@ -13,7 +13,7 @@ options! {
     object_lifetime_maximum: Seconds<0, 31_536_000> = "0", "After so long an object is asked for anew, and who wants it waits; 0: never.";
     object_lifetime_stale: Seconds<0, 31_536_000> = "0", "After so long an object that is wanted serves at once, and is asked for anew behind it; 0: never.";
     expire_on_reload: YesNo = "no", "A reload forgets what is remembered.";
-    full_backend_cache: YesNo = "no", "All objects are remembered at once, and what is not among them does not exist until the next reload, `sorcery memory cache populate` or lifetime.";
+    full_backend_cache: YesNo = "no", "All objects are remembered at once, and what is not among them does not exist until the next reload, `sorcery memory cache populate` or lifetime. Of more than `maximum_objects` those that are not remembered are asked for one by one.";
     negative_lifetime: Seconds<0, 86_400> = "10", "For so long it is remembered that there is no such object.";
     serve_while_down: Seconds<0, 31_536_000> = "86400", "For so long what is remembered serves beyond its lifetime while the database does not answer.";
     @recognised {
@@ -280,6 +280,14 @@ fn cache(text: &str, line: &Variable, findings: &mut Findings) -> MemoryCache {
         let message =
             "object_lifetime_stale is not below object_lifetime_maximum: nothing is ever served stale";
         findings.warning(&line.place, message, "make object_lifetime_stale the smaller of the two");
+    }
+    if cache.full_backend_cache && cache.maximum_objects > 0 {
+        let message = format!(
+            "{}: of a table with more than maximum_objects={} rows not all are remembered (full_backend_cache); those \
+             that are not are asked for one by one",
+            line.name, cache.maximum_objects
+        );
+        findings.note(&line.place, message, "leave maximum_objects out, unless the table stays below it");
     }
     cache
 }
