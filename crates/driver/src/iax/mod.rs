@@ -328,6 +328,12 @@ impl IaxDriver {
     }
 }
 
+/// The time of day in UTC, as the protocol says it (RFC 5456 §8.6.28).
+fn datetime(core: &Core) -> u32 {
+    let at = dialplan::Civil::at(core.services.wall.now_micros().div_euclid(1_000_000), 0);
+    ::iax2::frame::packed_time(at.year, at.month, at.day, at.hour, at.minute, at.second)
+}
+
 /// Text from the wire.
 fn text(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()

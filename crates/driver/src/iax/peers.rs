@@ -13,7 +13,7 @@ use super::hosts::Found;
 use super::leg::Party;
 use super::registry::LOOK_EVERY;
 use super::show::PeerState;
-use super::{At, IaxDriver};
+use super::{At, IaxDriver, datetime};
 
 /// The port of the protocol (RFC 5456 §8).
 pub(super) const PORT: u16 = 4569;
@@ -175,7 +175,7 @@ impl IaxDriver {
         let confirmed = Confirmed {
             refresh,
             messages: messages(core, &self.config, peer),
-            datetime: None,
+            datetime: Some(datetime(core)),
             calling: peer.common.caller.number().as_bytes(),
             name: peer.common.caller.name().as_bytes(),
         };

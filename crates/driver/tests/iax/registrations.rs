@@ -262,3 +262,25 @@ fn a_peer_has_its_extensions_in_regcontext_while_it_is_registered() {
         assert_eq!(there(&lab), [], "{said}: it has lapsed");
     }
 }
+
+#[test]
+fn rfc5456_8_6_28_confirmations_and_calls_say_what_time_it_is() {
+    let mut lab = lab(SECRET, "mobile");
+    lab.pass(Duration::from_secs(5));
+    lab.dial(0, "mobile/100").unwrap();
+    let mut said = std::collections::BTreeMap::new();
+    for (.., bytes) in &lab.wire {
+        if let Ok(::iax2::frame::Datagram::Full(frame)) = ::iax2::frame::parse(bytes)
+            && let ::iax2::frame::Kind::Iax(command) = frame.kind
+        {
+            let fields = ::iax2::frame::Fields::collect(frame.data).unwrap_or_default();
+            said.insert(command, fields.datetime);
+        }
+    }
+    use ::iax2::frame::Command;
+    // The clock of the world stands at its beginning: noon of 21 November 2026, UTC.
+    let noon = Some(::iax2::frame::packed_time(2026, 11, 21, 12, 0, 0));
+    for (command, expected) in [(Command::REGACK, noon), (Command::NEW, noon), (Command::REGAUTH, None)] {
+        assert_eq!(said.get(&command), Some(&expected), "{}", command.name());
+    }
+}
