@@ -66,6 +66,8 @@ struct Socket {
 pub struct IaxDriver {
     config: Rc<Config>,
     random: Randomness,
+    /// What decides how names are challenged that nobody has.
+    names_key: Key,
     /// By the number that the shell knows a socket by.
     sockets: Vec<Option<Socket>>,
     legs: BTreeMap<u64, Leg>,
@@ -98,9 +100,11 @@ pub struct IaxDriver {
 impl IaxDriver {
     /// A driver without sockets. `seed` is secret randomness.
     pub fn new(seed: u128) -> Self {
+        let mut random = Randomness::new(Key::new(seed));
         Self {
             config: Rc::new(Config::default()),
-            random: Randomness::new(Key::new(seed)),
+            names_key: Key::new(random.next_wide()),
+            random,
             sockets: Vec::new(),
             legs: BTreeMap::new(),
             unnamed: BTreeSet::new(),
