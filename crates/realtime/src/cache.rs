@@ -258,6 +258,10 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     pub fn waiting(&self) -> usize {
         self.waiting
     }
+    /// Questions on their way.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len() + usize::from(self.all.is_some())
+    }
     /// Rows for people, by key.
     pub fn shown(&self, now: Instant) -> impl Iterator<Item = Shown<'_, K, V>> {
         let left = move |at: Instant| (at < Instant::FAR).then(|| at.since(now));
