@@ -2,7 +2,7 @@
 
 use super::Families;
 use crate::config::kind::{Int, Seconds, YesNo};
-use crate::config::{Object as _, Row, Status, options, read_object, suggestion};
+use crate::config::{Object as _, Row, Status, options, read_object, read_settings, suggestion};
 use conf::{File, Findings, Place, Section, Variable};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,14 @@ options! {
     @recognised {
         "name" "*" Ignored "a cache is called by its module and type, such as res_pjsip/endpoint";
     }
+}
+
+options! {
+    /// What `[general]` of `sorcery.conf` says.
+    SorceryGeneral, "sorcery.conf", "general", IsIgnored;
+    update_or_create_on_update_miss: YesNo = "no", "Make the row of a contact that is to be changed and is gone.",
+        Ignored "yes" "a row that is gone is made again in any case";
+    @recognised {}
 }
 
 /// One place that objects lie in.
@@ -138,6 +146,7 @@ pub(super) fn rows() -> Vec<Row> {
             )
         },
     ];
+    rows.extend(SorceryGeneral::rows());
     rows.extend(MemoryCache::rows());
     rows
 }
@@ -146,7 +155,8 @@ impl Sorcery {
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
         let mut sorcery = Self::default();
-        for section in file.objects() {
+        let _: SorceryGeneral = read_settings(file, "general", findings);
+        for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
             if let Some((_, _, why)) = ELSEWHERE.iter().find(|(module, ..)| *module == &*section.name) {
                 findings.note(&section.place, format!("[{}] has no effect: {why}", section.name), "");
                 continue;
