@@ -470,6 +470,8 @@ mod tests {
                 failed: 6,
                 asked: 7,
                 evicted: 8,
+                in_flight: 0,
+                waiting: 0,
             }]
         }
         fn objects(&self, _: &str, _: usize) -> Option<Vec<ObjectLine>> {

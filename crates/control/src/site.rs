@@ -152,6 +152,10 @@ pub struct CacheLine {
     pub asked: u64,
     /// Objects that went for others.
     pub evicted: u64,
+    /// Questions on their way to the database.
+    pub in_flight: usize,
+    /// Those who wait for their answers.
+    pub waiting: usize,
 }
 
 /// An object of a cache.

@@ -50,4 +50,4 @@ pub use step::{Asks, Kind, Nested, Ready, Scratch, Step, SubCall, Target, Writte
 pub use template::{Template, expand_text, set_by_name};
 pub use timing::Timing;
 pub use vars::{Builtin, Inherit, Symbols, Var, VarId, VarName, Vars};
-pub use zone::Offset;
+pub use zone::{Civil, Offset};

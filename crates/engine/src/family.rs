@@ -188,7 +188,16 @@ impl<W> Family<W> {
                 }
                 let named = |row: Row| Some((row.get(self.key)?.into(), Rc::new(row)));
                 let rows = rows.map(|rows| rows.into_iter().filter_map(named).collect());
+                let before = self.cache.is_overfull();
                 self.cache.all_answered(rows, now, &mut out);
+                if self.cache.is_overfull() && !before {
+                    let line = format!(
+                        "{}: there are more rows than are remembered (full_backend_cache, maximum_objects); each is asked for \
+                         that is not",
+                        self.what
+                    );
+                    self.said.push(Said::Line(Level::Warning, line));
+                }
             }
         }
         self.carry_out(out, now);
@@ -259,6 +268,8 @@ pub(crate) fn cache_line<W>(cache: &Cache<Name, Rowed, W>, name: String) -> Cach
         failed: counts.failed,
         asked: counts.asked + counts.asked_all,
         evicted: counts.evicted,
+        in_flight: cache.in_flight(),
+        waiting: cache.waiting(),
     }
 }
 

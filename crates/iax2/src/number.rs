@@ -16,7 +16,9 @@
 //! salt drawn when the remote was first seen, and the cycle. Keys of different remotes are independent, unless SipHash
 //! can be told from a random function; so what a remote is given tells it nothing about what another is given, and for
 //! who spoofs that other's address each number is equally likely, 1 in 32,766 a guess. Only the remote itself, and who
-//! reads along on its way, sees values of its permutation, and they see the numbers of its calls anyway.
+//! reads along on its way, sees values of its permutation, and they see the numbers of its calls anyway. Ports of one host
+//! beyond a bound share a sequence: each of them sees that its own numbers are not those of the others, so a guess is right
+//! once in 32,766 less the numbers that the guesser itself was given.
 //!
 //! # Why none comes back too early
 //!

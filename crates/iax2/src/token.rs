@@ -86,9 +86,12 @@ fn seconds(now: Instant) -> u16 {
     (now.as_millis() / 1000) as u16
 }
 
+/// Octets of an address and a port.
+pub(crate) const ADDRESS_BYTES: usize = 18;
+
 /// The address as octets, one spelling for each.
-pub(crate) fn address_bytes(address: SocketAddr) -> [u8; 18] {
-    let mut bytes = [0; 18];
+pub(crate) fn address_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
+    let mut bytes = [0; ADDRESS_BYTES];
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => ip,

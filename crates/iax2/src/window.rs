@@ -89,9 +89,13 @@ impl Window {
     pub fn is_full(&self) -> bool {
         self.frames.len() >= WINDOW
     }
+    /// Whether the frame that ends the call may be sent: one more than there may be of others.
+    pub fn has_room_for_last(&self) -> bool {
+        self.frames.len() <= WINDOW
+    }
     /// Keeps a frame that was sent under [`Window::next`].
     pub fn push(&mut self, bytes: Vec<u8>, key: u32, now: Instant, wait: Duration) {
-        debug_assert!(!self.is_full());
+        debug_assert!(self.has_room_for_last());
         self.frames.push_back(Pending { bytes, key, sent: now, wait, tries: 0 });
     }
     /// Forgets the frames before `iseq`; how many. None, when it acknowledges what was never sent.

@@ -680,3 +680,50 @@ fn who_says_nothing_at_all_in_the_time_it_was_given_is_given_up() {
     world.run(secs(1), &mut |_, _, _| {});
     assert!(matches!(world.of(0).next(), Some(Event::Accepted(..))), "{:?}", world.told);
 }
+
+#[test]
+fn rfc5456_7_4_a_call_that_has_to_be_enciphered_ends_when_it_is_accepted_without_a_challenge() {
+    for (encrypt, accepted) in [(Encrypt::No, true), (Encrypt::Wanted, true), (Encrypt::Required, false)] {
+        let mut world = World::two();
+        let mut dial = Dial::to(address(1));
+        (dial.secret, dial.encrypt) = (Some(Secret::new(b"secret")), encrypt);
+        let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
+        world.run(secs(2), &mut |world, side, event| {
+            if let (1, Event::Call(leg, _)) = (side, event) {
+                let leg = *leg;
+                world.act(1, |machine, now, out| machine.accept(now, leg, &accept_any(), out)).unwrap();
+            }
+        });
+        let expected = if accepted {
+            Event::Accepted(caller, FormatId::ULAW)
+        } else {
+            let (cause, text) = (Cause::BEARERCAPABILITY_NOTAVAIL, b"No encryption".to_vec());
+            Event::Ended { leg: caller, cause, text }
+        };
+        assert_eq!(world.of(0).collect::<Vec<_>>(), [&expected], "{encrypt:?}");
+        if !accepted {
+            assert!(matches!(world.of(1).last(), Some(Event::Ended { .. })), "the other side hears of it");
+            world.assert_empty();
+        }
+    }
+}
+
+#[test]
+fn a_call_that_ends_while_too_much_waits_to_be_acknowledged_is_hung_up_all_the_same() {
+    let mut world = World::two();
+    let (caller, callee) = world.call(|_| {});
+    world.blocked = vec![(0, 1), (1, 0)];
+    let refused = loop {
+        let said = world.act(0, |machine, now, out| machine.text(now, caller, b"text", out));
+        if said.is_err() {
+            break said;
+        }
+    };
+    assert_eq!(refused, Err(Refused::WindowFull));
+    world.act(0, |machine, now, out| machine.hang_up(now, caller, Cause::USER_BUSY, out)).unwrap();
+    world.blocked.clear();
+    world.run(secs(15), &mut |_, _, _| {});
+    let ended = Event::Ended { leg: callee, cause: Cause::USER_BUSY, text: Vec::new() };
+    assert_eq!(world.of(1).last(), Some(&ended));
+    world.assert_empty();
+}

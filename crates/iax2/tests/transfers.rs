@@ -69,8 +69,14 @@ fn rfc5456_7_1_voice_of_many_calls_goes_together_and_no_datagram_is_too_long() {
 
 /// Machine 0 calls machine 1, which calls machine 2 in its stead: caller, its leg at 1, the leg of 1 to 2, callee.
 fn three(encrypt: bool, transferable: bool) -> (World, [Place; 4]) {
+    three_with(encrypt, transferable, secs(0))
+}
+
+/// The same, with so much time between the two calls.
+fn three_with(encrypt: bool, transferable: bool, between: core::time::Duration) -> (World, [Place; 4]) {
     let mut world = World::new(&[Settings::default(), Settings::default(), Settings::default()]);
     let legs = world.call(|dial| dial.transferable = transferable);
+    world.run(between, &mut |_, _, _| {});
     let mut dial = Dial::to(address(2));
     (dial.called, dial.transferable) = (b"300", true);
     if encrypt {
@@ -217,4 +223,64 @@ fn transfers_over_a_bad_network_end_one_way_or_the_other_and_leave_nothing() {
         world.assert_empty();
     }
     assert!(done > 10, "{done} were joined, {not} not");
+}
+
+#[test]
+fn rfc5456_8_1_2_voice_of_a_side_with_a_younger_clock_has_its_own_times_after_a_transfer() {
+    for media_only in [false, true] {
+        let (mut world, [caller, there, onward, callee]) = three_with(false, true, secs(100));
+        voice(&mut world, 1, there, 1);
+        world.run(ms(100), &mut |_, _, _| {});
+        world.act(1, |machine, now, out| machine.join(now, there, onward, media_only, out)).unwrap();
+        world.run(secs(2), &mut |_, _, _| {});
+        let start = world.told.len();
+        if media_only {
+            // The format goes the old way.
+            voice(&mut world, 2, callee, 2);
+            voice(&mut world, 1, there, 2);
+            world.run(ms(100), &mut |_, _, _| {});
+        }
+        for _ in 0..50 {
+            voice(&mut world, 2, callee, 2);
+            world.run(ms(20), &mut |_, _, _| {});
+        }
+        world.run(ms(100), &mut |_, _, _| {});
+        let times: Vec<u32> = world.told[start..]
+            .iter()
+            .filter_map(|(_, side, event, _)| match event {
+                Event::Voice { leg, timestamp, .. } if *side == 0 && *leg == caller => Some(*timestamp),
+                _ => None,
+            })
+            .collect();
+        assert!(times.len() >= 50, "{times:?}");
+        let steps = times.windows(2).skip(2);
+        assert!(steps.clone().all(|pair| pair[1].wrapping_sub(pair[0]) == 20), "{media_only}: {times:?}");
+        if !media_only {
+            assert!(times.iter().all(|time| *time < 30_000), "the other side's own clock: {times:?}");
+            let local = world.machines[0].look(caller).expect("a call").local;
+            assert_eq!((local.out_of_order, local.lost), (0, 0), "{local:?}");
+            assert!(local.jitter_ms < 5, "{local:?}");
+        }
+    }
+}
+
+#[test]
+fn a_join_ends_with_the_first_of_its_legs_that_is_hung_up() {
+    for by_us in [true, false] {
+        let (mut world, [caller, there, onward, callee]) = three(false, true);
+        world.act(1, |machine, now, out| machine.join(now, there, onward, false, out)).unwrap();
+        let (side, leg) = if by_us { (1, there) } else { (0, caller) };
+        world.act(side, |machine, now, out| machine.hang_up(now, leg, Cause::NORMAL_CLEARING, out)).unwrap();
+        world.run(secs(5), &mut |_, _, _| {});
+        let parted = world.of(1).filter(|event| **event == Event::NotJoined(there, onward)).count();
+        assert_eq!(parted, 1, "by us: {by_us}");
+        assert!(!world.of(1).any(|event| matches!(event, Event::Joined(..))), "by us: {by_us}");
+        // The other call may be joined again, and goes on.
+        let start = world.told.len();
+        voice(&mut world, 1, onward, 2);
+        world.run(ms(100), &mut |_, _, _| {});
+        assert_eq!(heard(&world, start, 2, callee), [2], "by us: {by_us}");
+        world.act(2, |machine, now, out| machine.hang_up(now, callee, Cause::NORMAL_CLEARING, out)).unwrap();
+        world.assert_empty();
+    }
 }

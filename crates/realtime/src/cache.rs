@@ -34,7 +34,8 @@ pub struct Rules {
     pub stale: Option<Duration>,
     /// For so long it is remembered that there is no row.
     pub negative: Duration,
-    /// All rows are remembered at once, and what is not among them is not there (`full_backend_cache`).
+    /// All rows are remembered at once, and what is not among them is not there (`full_backend_cache`). Of more rows than
+    /// [`Rules::objects_max`] that cannot be said: then each is asked for that is not remembered.
     pub whole: bool,
     /// For so long a row serves beyond its lifetime while the database is away or slow.
     pub while_away: Duration,
@@ -173,7 +174,8 @@ impl<K: Ord + Clone, T> Aged<K, T> {
 #[derive(Debug, Clone)]
 struct Flight<W> {
     since: Instant,
-    waiters: Vec<(u64, W)>,
+    /// By number, in the order in which they came.
+    waiters: BTreeMap<u64, W>,
 }
 
 /// See the module's page. `K` names a row, `V` is one, `W` is told of one.
@@ -187,6 +189,8 @@ pub struct Cache<K, V, W> {
     all: Option<Flight<(K, W)>>,
     /// Until when all rows are remembered, and from when on they are stale.
     complete: Option<(Instant, Instant)>,
+    /// There are more rows than are remembered: they are asked for one by one.
+    is_overfull: bool,
     /// Whose patience ends when; in this order, as all are equally patient.
     patience: VecDeque<(Instant, u64, Option<K>)>,
     waiting: usize,
@@ -209,6 +213,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
             flights: BTreeMap::new(),
             all: None,
             complete: None,
+            is_overfull: false,
             patience: VecDeque::new(),
             waiting: 0,
             next_waiter: 0,
@@ -220,6 +225,9 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     }
     /// Takes other rules. What is known stays as long as it was to stay.
     pub fn set_rules(&mut self, rules: Rules) {
+        if rules.objects_max > self.rules.objects_max {
+            self.is_overfull = false;
+        }
         self.rules = rules;
     }
     /// The rules in force.
@@ -249,6 +257,10 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     /// Waiters that have not heard yet.
     pub fn waiting(&self) -> usize {
         self.waiting
+    }
+    /// Questions on their way.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len() + usize::from(self.all.is_some())
     }
     /// Rows for people, by key.
     pub fn shown(&self, now: Instant) -> impl Iterator<Item = Shown<'_, K, V>> {
@@ -300,7 +312,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     pub fn ask_all(&mut self, now: Instant, out: &mut Vec<Output<K, V, W>>) {
         if self.all.is_none() {
             self.counts.asked_all += 1;
-            self.all = Some(Flight { since: now, waiters: Vec::new() });
+            self.all = Some(Flight { since: now, waiters: BTreeMap::new() });
             out.push(Output::AskAll);
         }
     }
@@ -333,7 +345,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
                 }
             }
         };
-        for (_, waiter) in flight.waiters {
+        for waiter in flight.waiters.into_values() {
             self.waiting = self.waiting.saturating_sub(1);
             out.push(Output::Tell(waiter, given.clone()));
         }
@@ -347,21 +359,28 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         out: &mut Vec<Output<K, V, W>>,
     ) {
         let (since, waiters) =
-            self.all.take().map_or((now, Vec::new()), |flight| (flight.since, flight.waiters));
+            self.all.take().map_or((now, BTreeMap::new()), |flight| (flight.since, flight.waiters));
+        // Of more rows than are remembered some may be gone before their waiters are told.
+        let mut wanted: BTreeMap<K, Option<V>> =
+            waiters.values().map(|(key, _)| (key.clone(), None)).collect();
         let answered = answer.is_ok();
         match answer {
             Ok(rows) => {
                 self.is_back(now, out);
+                for (key, row) in &rows {
+                    if let Some(place) = wanted.get_mut(key) {
+                        place.get_or_insert_with(|| row.clone());
+                    }
+                }
                 self.populate(rows, now, out);
             }
             Err(Unanswered) => self.is_gone(since, now, out),
         }
-        for (_, (key, waiter)) in waiters {
+        for (key, waiter) in waiters.into_values() {
             self.waiting = self.waiting.saturating_sub(1);
-            let given = match self.rows.get(&key) {
-                Some(entry) if answered => Given::Known(entry.value.clone()),
-                None if answered => Given::Absent,
-                _ => self.last_resort(&key, now),
+            let given = match answered {
+                true => wanted.get(&key).cloned().flatten().map_or(Given::Absent, Given::Known),
+                false => self.last_resort(&key, now),
             };
             out.push(Output::Tell(waiter, given));
         }
@@ -417,10 +436,10 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
             let (key, waiter) = match key {
                 Some(key) => {
                     let waiters = self.flights.get_mut(&key).map(|flight| &mut flight.waiters);
-                    let found = waiters.and_then(|waiters| taken(waiters, number));
+                    let found = waiters.and_then(|waiters| waiters.remove(&number));
                     (Some(key), found)
                 }
-                None => match self.all.as_mut().and_then(|flight| taken(&mut flight.waiters, number)) {
+                None => match self.all.as_mut().and_then(|flight| flight.waiters.remove(&number)) {
                     Some((key, waiter)) => (Some(key), Some(waiter)),
                     None => (None, None),
                 },
@@ -447,16 +466,16 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         self.waiting += 1;
         self.next_waiter += 1;
         let (number, until) = (self.next_waiter, now + self.rules.patience);
-        if self.rules.whole && !is_complete {
+        if self.rules.whole && !is_complete && !self.is_overfull {
             self.ask_all(now, out);
             if let Some(flight) = &mut self.all {
-                flight.waiters.push((number, (key.clone(), waiter)));
+                flight.waiters.insert(number, (key.clone(), waiter));
             }
             self.patience.push_back((until, number, None));
         } else {
             self.ask(key, now, out);
             if let Some(flight) = self.flights.get_mut(key) {
-                flight.waiters.push((number, waiter));
+                flight.waiters.insert(number, waiter);
             }
             self.patience.push_back((until, number, Some(key.clone())));
         }
@@ -465,7 +484,7 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
     fn ask(&mut self, key: &K, now: Instant, out: &mut Vec<Output<K, V, W>>) {
         if !self.flights.contains_key(key) {
             self.counts.asked += 1;
-            self.flights.insert(key.clone(), Flight { since: now, waiters: Vec::new() });
+            self.flights.insert(key.clone(), Flight { since: now, waiters: BTreeMap::new() });
             out.push(Output::Ask(key.clone()));
         }
     }
@@ -518,6 +537,10 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
             self.complete = Some((at(self.rules.stale), at(self.rules.lifetime)));
         }
         self.absent = Aged::new();
+        self.is_overfull = false;
+        if rows.len() > OBJECTS_MAX {
+            self.overflow();
+        }
         for (key, row) in rows.into_iter().take(OBJECTS_MAX) {
             if seen.insert(key.clone(), ()).is_none() {
                 gone.remove(&key);
@@ -561,7 +584,17 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
         while self.rows.len() > self.rules.objects_max.clamp(1, OBJECTS_MAX) {
             self.rows.remove_oldest();
             self.counts.evicted += 1;
+            self.overflow();
         }
+    }
+    /// A row that is there is not remembered: from here on one that is not remembered may be there.
+    fn overflow(&mut self) {
+        self.complete = None;
+        self.is_overfull = self.rules.whole;
+    }
+    /// Whether all rows were to be remembered and there are too many.
+    pub fn is_overfull(&self) -> bool {
+        self.is_overfull
     }
     /// A lifetime, a little shorter by luck.
     fn shortened(&mut self, lifetime: Duration) -> Duration {
@@ -573,9 +606,3 @@ impl<K: Ord + Clone, V: Clone + PartialEq, W> Cache<K, V, W> {
 /// The database did not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unanswered;
-
-/// Takes a waiter out of a list.
-fn taken<W>(waiters: &mut Vec<(u64, W)>, number: u64) -> Option<W> {
-    let at = waiters.iter().position(|(own, _)| *own == number)?;
-    Some(waiters.swap_remove(at).1)
-}

@@ -233,6 +233,37 @@ fn what_is_served_asked_and_told_when() {
                 (3, wait(), "ask all"),
             ],
         ),
+        (
+            "all rows at once, of which there are too many: none is said not to be there that is, and each is asked for",
+            Rules { objects_max: 2, ..whole() },
+            vec![
+                (0, wait(), "ask all"),
+                (1, All(vec![("a", 1), ("b", 2), ("c", 3)]), "a is 1, b is 2, c is 3, tell 1"),
+                (2, wait(), "ask a"),
+                (2, Answer(Some(1)), "a is 1, tell 1"),
+                (3, known(1), ""),
+                (4, Answer(None), ""),
+                (5, Expire, ""),
+                (5, wait(), "ask a"),
+                (5, Answer(None), "a is gone, tell none"),
+                (6, none(), ""),
+                (40, wait(), "ask a"),
+            ],
+        ),
+        (
+            "all rows at once, one more is learned than there is room for: what went is asked for",
+            Rules { objects_max: 1, ..whole() },
+            vec![
+                (0, wait(), "ask all"),
+                (1, All(vec![("b", 1)]), "b is 1, tell none"),
+                (2, none(), ""),
+                (3, All(vec![("a", 1), ("b", 2)]), "a is 1, b is 2"),
+                (4, wait(), "ask a"),
+                (4, All(vec![("a", 3)]), "a is 3, b is gone"),
+                (5, known(3), ""),
+                (5, Answer(Some(3)), "tell 3"),
+            ],
+        ),
     ];
     for (name, rules, acts) in cases {
         let (mut cache, mut out) = (Rows::new(rules, 7), Vec::new());
@@ -297,6 +328,29 @@ fn waiters_and_absent_keys_are_bounded() {
     assert_eq!(cache.get(&absent, 0, at(1), &mut out), Given::Absent, "the newest is known");
 }
 
+#[test]
+fn waiters_whose_patience_ends_are_found_at_once_however_many_wait() {
+    // Ten thousand waiters of one key: they are told in the order in which they came.
+    for whole in [false, true] {
+        let mut cache: Cache<u32, u32, u32> = Cache::new(Rules { whole, ..rules() }, 7);
+        let mut out = Vec::new();
+        for waiter in 0..10_000 {
+            assert_eq!(cache.get(&1, waiter, at(0), &mut out), Given::Awaited);
+        }
+        out.clear();
+        cache.due(at(3), &mut out);
+        let told: Vec<u32> = out
+            .iter()
+            .filter_map(|output| match output {
+                Output::Tell(waiter, Given::Failed) => Some(*waiter),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, (0..10_000).collect::<Vec<_>>(), "in the order in which they came");
+        assert_eq!(cache.waiting(), 0);
+    }
+}
+
 /// What the world does to a cache in the property.
 #[derive(Debug, Clone)]
 enum Turn {
@@ -334,10 +388,11 @@ proptest! {
         turns in proptest::collection::vec(turn(), 1..200),
         whole: bool,
         remembers: bool,
+        objects_max in 1..8_usize,
         seed: u64,
     ) {
         let secs = |seconds| Some(Duration::from_secs(seconds));
-        let rules = Rules { remembers, whole, lifetime: secs(20), stale: secs(5), negative: Duration::from_secs(3), ..Rules::default() };
+        let rules = Rules { remembers, whole, objects_max, lifetime: secs(20), stale: secs(5), negative: Duration::from_secs(3), ..Rules::default() };
         let mut cache: Cache<u8, u8, u32> = Cache::new(rules, seed);
         let (mut now, mut out) = (Instant::ZERO, Vec::new());
         let (mut flying, mut all_flying) = (BTreeMap::<u8, u32>::new(), 0_u32);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use e2e::{Phone, Server, Site, Speak, Sqlite, program, wait};
+use e2e::{Phone, SECRET, Server, Site, Speak, Sqlite, program, wait};
 
 const FAMILIES: &[&str] =
     &["queues", "queue_members", "queue_rules", "queue_log", "voicemail", "musiconhold", "acls"];
@@ -238,4 +238,70 @@ fn a_row_that_is_missed_is_found_without_a_reload_and_one_that_changes_holds_a_m
         server.log().contains("reload to take both")
     });
     assert!(!server.log().contains("the configuration is refused"), "{}", server.log());
+}
+
+#[test]
+fn transports_registrations_domain_aliases_and_what_holds_for_all_of_sip_come_from_rows() {
+    let site = Site::new("row-stack");
+    let ip = site.sip.ip();
+    let carrier = std::net::UdpSocket::bind((ip, 0)).expect("a port for the carrier");
+    carrier.set_read_timeout(Some(wait::SOON)).expect("a socket");
+    let Some(file) = Sqlite::new(&site, "pbx.sqlite3", "") else { return };
+    let kinds = [
+        ("res_pjsip", "domain_alias", "ps_domain_aliases"),
+        ("res_pjsip", "transport", "ps_transports"),
+        ("res_pjsip", "global", "ps_globals"),
+        ("res_pjsip", "system", "ps_systems"),
+        ("res_pjsip_outbound_registration", "registration", "ps_registrations"),
+    ];
+    let families = kinds.map(|(_, _, family)| family);
+    let url = format!("sqlite:{}", file.path.display());
+    let made =
+        Command::new(program()).args(["db", "create", &url]).args(families).output().expect("the program");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    file.sql(&format!(
+        "INSERT INTO ps_domain_aliases (id, domain) VALUES ('{ip}', 'home.example');\
+         INSERT INTO ps_transports (id, protocol, bind) VALUES ('rowed', 'udp', '{ip}:5080');\
+         INSERT INTO ps_globals (id, user_agent, default_realm) VALUES ('global', 'Rows of a table', 'rows.example');\
+         INSERT INTO ps_systems (id, disable_rport) VALUES ('system', 'yes');\
+         INSERT INTO ps_registrations (id, server_uri, client_uri) \
+         VALUES ('carrier', 'sip:{}', 'sip:us@{ip}');",
+        carrier.local_addr().expect("its address")
+    ));
+    let modules: String = kinds
+        .chunk_by(|a, b| a.0 == b.0)
+        .flat_map(|same| {
+            let lines = same.iter().map(|(_, kind, family)| {
+                // Those of the file count as well: SIP listens where it always does in a test.
+                format!("{kind}=config,pjsip.conf,criteria=type={kind}\n{kind}=realtime,{family}\n")
+            });
+            std::iter::once(format!("[{}]\n", same[0].0)).chain(lines)
+        })
+        .collect();
+    let site = file.described(site, "pbx", &families).add("sorcery.conf", &modules).add(
+        "pjsip.conf",
+        &format!(
+            "[alice@home.example]\ntype=endpoint\ncontext=test\ndisallow=all\nallow=ulaw\nauth=alice\n\
+             aors=alice@home.example\n[alice]\ntype=auth\nauth_type=userpass\nusername=alice\npassword={SECRET}\n\
+             [alice@home.example]\ntype=aor\nmax_contacts=1\n"
+        ),
+    );
+    let mut server = Server::start(site);
+    // ps_registrations and, by a Via without rport, ps_systems.
+    let mut bytes = [0; 4096];
+    let length = carrier.recv(&mut bytes).expect("a registration of ours");
+    let request = String::from_utf8_lossy(&bytes[..length]).into_owned();
+    assert!(request.starts_with("REGISTER ") && !request.contains("rport"), "{request}");
+    assert!(server.cli("pjsip show registrations").contains("carrier"));
+    // ps_globals, ps_transports and ps_domain_aliases, by a phone that registers there under the alias.
+    assert!(server.cli("pjsip show settings").contains("Rows of a table"));
+    assert!(server.cli("pjsip show transports").contains("rowed"));
+    let mut alice = Phone::new((ip, 5080).into(), "alice");
+    let refused = alice.ask("REGISTER", "alice");
+    let text = refused.text();
+    assert!(text.contains("rows.example") && text.contains("Rows of a table"), "{text}");
+    alice.must_register();
+    let contacts = server.cli("pjsip show contacts");
+    assert!(contacts.contains("alice@home.example"), "{contacts}");
+    server.assert_healthy();
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
-use crate::site::{CacheFault, CacheWish, Caches};
+use crate::site::{CacheFault, CacheLine, CacheWish, Caches};
 
 /// Objects of a cache that are listed: more than anybody reads, and few enough to write at once.
 const LISTED_MAX: usize = 10_000;
@@ -27,6 +27,13 @@ pub(super) const ROWS: &[Row] = &[
     )
     .detail("Caches are res_pjsip/endpoint, res_pjsip/aor and res_pjsip/auth, where sorcery.conf places them in a database, and \
          chan_iax2/iaxusers and chan_iax2/iaxpeers, where extconfig.conf places those families."),
+    show(
+        "realtime show cache",
+        "Lists what is remembered of the rows of each family, what that has done, and what is asked at this moment.",
+        "caches [name objects maximum_objects away hits stale_hits away_hits waited failed asked evicted in_flight waiting]",
+        Cli::caches_list,
+    )
+    .also(&["sorcery memory cache show"]),
     show(
         "sorcery memory cache dump <cache>",
         "Lists the objects of a cache.",
@@ -99,6 +106,57 @@ impl Cli {
             if rows.is_empty() {
                 out.push_str("No database is described.\n");
             }
+            out
+        };
+        ask.show(data, text)
+    }
+    fn caches_list(&self, ask: &mut Ask<'_>) -> Said {
+        let caches = self.site.caches.borrow().clone();
+        let lines: Vec<CacheLine> = caches.iter().flat_map(|caches| caches.borrow().list()).collect();
+        let data = || {
+            let rows = lines.iter().map(|line| {
+                json!({
+                    "name": line.name, "objects": line.objects, "maximum_objects": line.maximum, "away": line.is_away,
+                    "hits": line.hits, "stale_hits": line.stale_hits, "away_hits": line.away_hits, "waited": line.waited,
+                    "failed": line.failed, "asked": line.asked, "evicted": line.evicted, "in_flight": line.in_flight,
+                    "waiting": line.waiting,
+                })
+            });
+            json!({ "caches": rows.collect::<Vec<Value>>() })
+        };
+        let text = || {
+            let mut out = format!(
+                "{:<24} {:>8} {:>9} {:>8} {:>8} {:>8} {:>6} {:>8} {:>9} {:>7}  {}\n",
+                "Cache",
+                "Objects",
+                "Hits",
+                "Stale",
+                "Misses",
+                "Failed",
+                "Gone",
+                "Asked",
+                "In flight",
+                "Waiting",
+                "Database"
+            );
+            for line in &lines {
+                let _ = writeln!(
+                    out,
+                    "{:<24} {:>8} {:>9} {:>8} {:>8} {:>8} {:>6} {:>8} {:>9} {:>7}  {}",
+                    clean(&line.name),
+                    line.objects,
+                    line.hits,
+                    line.stale_hits + line.away_hits,
+                    line.waited,
+                    line.failed,
+                    line.evicted,
+                    line.asked,
+                    line.in_flight,
+                    line.waiting,
+                    if line.is_away { "away" } else { "there" }
+                );
+            }
+            let _ = writeln!(out, "{} caches", lines.len());
             out
         };
         ask.show(data, text)

@@ -193,6 +193,16 @@ pub struct Peer {
     pub common: Common,
 }
 
+impl Peer {
+    /// Host, port and whether services go first, of a peer that is asked whether it is there and is known by name.
+    pub(super) fn watched_name(&self) -> Option<(&str, u16, bool)> {
+        match &self.host {
+            Host::Named(host, port, services) if self.qualify.is_some() => Some((host, *port, *services)),
+            Host::Named(..) | Host::Dynamic(_) | Host::Fixed(_) | Host::Nowhere => None,
+        }
+    }
+}
+
 /// `register =>`: where we register ourselves.
 #[derive(Clone)]
 pub struct Registration {

@@ -8,6 +8,11 @@ use base::Instant;
 use base::dns::{Answer, Kind, Question, Records, by_rank};
 use base::hash::Randomness;
 
+/// Whether a host is written as an address, which the DNS is not asked for.
+pub(super) fn is_address(host: &str) -> bool {
+    host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+}
+
 /// After this long without an answer a name is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// Names remembered; a site has tens. Beyond it the table starts over, so that nobody can fill it.
@@ -63,6 +68,31 @@ impl Hosts {
     /// The address of a host, by name or as it is written. With `services` its SRV records go first, and have ports of their
     /// own.
     pub(super) fn find(&mut self, host: &str, port: u16, services: bool, now: Instant) -> Found {
+        self.find_again(host, port, services, now, None)
+    }
+    /// The same for who was found `before`: while the name still means that address it stays, in whatever order the DNS
+    /// names its addresses, and while nobody knows better, too.
+    pub(super) fn find_again(
+        &mut self,
+        host: &str,
+        port: u16,
+        services: bool,
+        now: Instant,
+        before: Option<SocketAddr>,
+    ) -> Found {
+        match (self.look_through(host, port, services, now, before), before) {
+            (Found::Awaited | Found::Nowhere, Some(before)) => Found::At(before),
+            (found, _) => found,
+        }
+    }
+    fn look_through(
+        &mut self,
+        host: &str,
+        port: u16,
+        services: bool,
+        now: Instant,
+        before: Option<SocketAddr>,
+    ) -> Found {
         if let Ok(ip) = host.trim_matches(['[', ']']).parse() {
             return Found::At(SocketAddr::new(ip, port));
         }
@@ -71,7 +101,7 @@ impl Hosts {
             let Some(known) = known.filter(|known| known.answered) else { return Found::Awaited };
             let mut awaited = false;
             for (target, port) in known.services.clone() {
-                match self.address(&target, port, now) {
+                match self.address(&target, port, now, before) {
                     Found::Nowhere => {}
                     Found::Awaited => awaited = true,
                     // Better ones may still be asked for: this one is there.
@@ -82,11 +112,13 @@ impl Hosts {
                 return Found::Awaited;
             }
         }
-        self.address(host, port, now)
+        self.address(host, port, now, before)
     }
-    fn address(&mut self, host: &str, port: u16, now: Instant) -> Found {
+    fn address(&mut self, host: &str, port: u16, now: Instant, before: Option<SocketAddr>) -> Found {
         let Some(known) = self.look(Kind::Addresses, host, now) else { return Found::Nowhere };
-        match (known.addresses.first(), known.answered) {
+        let before = before.filter(|before| before.port() == port).map(|before| before.ip());
+        let same = known.addresses.iter().find(|address| Some(**address) == before);
+        match (same.or(known.addresses.first()), known.answered) {
             (Some(address), _) => Found::At(SocketAddr::new(*address, port)),
             (None, true) => Found::Nowhere,
             (None, false) => Found::Awaited,
@@ -101,6 +133,11 @@ impl Hosts {
         now: Instant,
     ) -> bool {
         let Some(known) = self.known.get_mut(question) else { return false };
+        if answer.records.is_none() && known.answered {
+            // Nobody says otherwise.
+            known.ask_at = now + answer.keep.max(ASK_AGAIN);
+            return false;
+        }
         let records = answer.records.as_ref();
         let addresses = records.map(|records| records.addresses().to_vec()).unwrap_or_default();
         let services = match records {

@@ -67,7 +67,7 @@ impl IaxDriver {
                 self.admit(core, at, user, Box::new(request));
             }
             Some(user) => self.challenge(core, at, &name, Wish::Call(user), request),
-            None => self.challenge(core, at, &name, Wish::Nobody { calls: true }, request),
+            None => self.challenge(core, at, &name, Wish::Nobody { calls: true, keys: Vec::new() }, request),
         }
     }
     /// A peer wants to be registered, or no longer.
@@ -82,7 +82,7 @@ impl IaxDriver {
                 self.lease(core, at, &peer, release, &request);
             }
             Some(peer) => self.challenge(core, at, &name, Wish::Register(peer, release), request),
-            None => self.challenge(core, at, &name, Wish::Nobody { calls: false }, request),
+            None => self.challenge(core, at, &name, Wish::Nobody { calls: false, keys: Vec::new() }, request),
         }
     }
     /// Takes a call of a user who is known, or refuses it.

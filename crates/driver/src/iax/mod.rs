@@ -66,6 +66,8 @@ struct Socket {
 pub struct IaxDriver {
     config: Rc<Config>,
     random: Randomness,
+    /// What decides how names are challenged that nobody has.
+    names_key: Key,
     /// By the number that the shell knows a socket by.
     sockets: Vec<Option<Socket>>,
     legs: BTreeMap<u64, Leg>,
@@ -84,6 +86,8 @@ pub struct IaxDriver {
     ours: Vec<Ours>,
     changes: Vec<Lease>,
     hosts: Hosts,
+    /// When names of registrars and of watched peers are looked up again.
+    names_at: Option<Instant>,
     lookups: lookup::Lookups,
     switches: switch::Switches,
     started: Vec<(ChannelId, Location)>,
@@ -96,9 +100,11 @@ pub struct IaxDriver {
 impl IaxDriver {
     /// A driver without sockets. `seed` is secret randomness.
     pub fn new(seed: u128) -> Self {
+        let mut random = Randomness::new(Key::new(seed));
         Self {
             config: Rc::new(Config::default()),
-            random: Randomness::new(Key::new(seed)),
+            names_key: Key::new(random.next_wide()),
+            random,
             sockets: Vec::new(),
             legs: BTreeMap::new(),
             unnamed: BTreeSet::new(),
@@ -114,6 +120,7 @@ impl IaxDriver {
             ours: Vec::new(),
             changes: Vec::new(),
             hosts: Hosts::default(),
+            names_at: None,
             lookups: lookup::Lookups::default(),
             switches: switch::Switches::default(),
             started: Vec::new(),
@@ -169,6 +176,7 @@ impl IaxDriver {
         }
         self.configure_peers(core);
         self.configure_registry(core);
+        self.plan_names(core.now);
         self.settle(core);
     }
     /// Takes in a datagram.
@@ -202,6 +210,7 @@ impl IaxDriver {
         self.switches_due(core);
         self.expire(core);
         self.give_up_names(core);
+        self.names_due(core.now);
         self.settle(core);
     }
     /// When [`due`](Self::due) next wants to be called.
@@ -209,7 +218,8 @@ impl IaxDriver {
         let machines = self.sockets.iter().flatten().filter_map(|socket| socket.machine.next_timer());
         let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
-        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(self.names_deadline()).min()
+        let names = self.names_deadline().into_iter().chain(self.names_at);
+        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).min()
     }
     /// Hands out the datagrams to send, in order: from which socket, where to, and the line of the log where frames are told.
     pub fn send(&mut self, mut each: impl FnMut(u32, SocketAddr, &[u8], Option<String>)) {
@@ -320,6 +330,12 @@ impl IaxDriver {
             core.services.media.feed(voice.stream, &self.packet);
         }
     }
+}
+
+/// The time of day in UTC, as the protocol says it (RFC 5456 §8.6.28).
+fn datetime(core: &Core) -> u32 {
+    let at = dialplan::Civil::at(core.services.wall.now_micros().div_euclid(1_000_000), 0);
+    ::iax2::frame::packed_time(at.year, at.month, at.day, at.hour, at.minute, at.second)
 }
 
 /// Text from the wire.

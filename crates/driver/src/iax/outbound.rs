@@ -241,6 +241,7 @@ impl IaxDriver {
             rdnis: entry.redirecting.from.number().as_bytes(),
             language: entry.language.as_bytes(),
             variables: &variables,
+            datetime: Some(super::datetime(core)),
             auto_answer: target.auto_answer,
             encrypt: common.encrypt,
             keys_stay: common.keys_stay,

@@ -11,8 +11,9 @@ use call::{Core, Level, Notice};
 use super::config::{Config, Host, Peer};
 use super::hosts::Found;
 use super::leg::Party;
+use super::registry::LOOK_EVERY;
 use super::show::PeerState;
-use super::{At, IaxDriver};
+use super::{At, IaxDriver, datetime};
 
 /// The port of the protocol (RFC 5456 §8).
 pub(super) const PORT: u16 = 4569;
@@ -174,7 +175,7 @@ impl IaxDriver {
         let confirmed = Confirmed {
             refresh,
             messages: messages(core, &self.config, peer),
-            datetime: None,
+            datetime: Some(datetime(core)),
             calling: peer.common.caller.number().as_bytes(),
             name: peer.common.caller.name().as_bytes(),
         };
@@ -287,16 +288,28 @@ impl IaxDriver {
         match &peer.host {
             Host::Dynamic(fallback) => self.registered_at(peer, now).or(*fallback),
             Host::Fixed(address) => Some(*address),
-            Host::Named(host, port, services) => match self.hosts.find(host, *port, *services, now) {
-                Found::At(address) => Some(address),
-                Found::Awaited | Found::Nowhere => None,
-            },
+            Host::Named(host, port, services) => {
+                let before = self.known_address(peer, now);
+                match self.hosts.find_again(host, *port, *services, now, before) {
+                    Found::At(address) => Some(address),
+                    Found::Awaited | Found::Nowhere => None,
+                }
+            }
             Host::Nowhere => None,
+        }
+    }
+    /// Has the name of a watched peer looked up, once what is known of it is no longer fresh.
+    pub(super) fn look_again_for(&mut self, peer: &Peer, now: Instant) {
+        if let Some((host, port, services)) = peer.watched_name() {
+            let _ = self.hosts.find(host, port, services, now);
         }
     }
     /// Asks a peer from time to time whether it is there, if that is wished and it is known where it is.
     pub(super) fn watch(&mut self, core: &mut Core, peer: &Rc<Peer>) {
         let now = core.now;
+        if peer.watched_name().is_some() {
+            self.names_at.get_or_insert(now + LOOK_EVERY);
+        }
         let address = self.address_of_peer(peer, now);
         let wanted = address.zip(peer.qualify).map(|(to, most)| Watch {
             to,
@@ -330,6 +343,9 @@ impl IaxDriver {
         let Some(name) = self.watched.get(&watch).cloned() else { return };
         let Some(live) = self.peers.get_mut(&name) else { return };
         let before = live.reach.replace(reach);
+        if let Some(peer) = self.config.peers.get(&name).filter(|_| reach == Reach::Unreachable).cloned() {
+            self.look_again_for(&peer, core.now);
+        }
         let (status, line) = match reach {
             Reach::Reachable(way) => ("Reachable", format!("is now REACHABLE! Time: {}", way.as_millis())),
             Reach::Lagged(way) => ("Lagged", format!("is now TOO LAGGED ({} ms)!", way.as_millis())),

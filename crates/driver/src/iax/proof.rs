@@ -8,12 +8,12 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use ::iax2::Secret;
-use ::iax2::frame::Auth;
 use ::iax2::machine::{Challenge, Encrypt, Request};
 use base::{Cause, Instant};
 use call::{Core, Level, security};
 
 use super::config::{Peer, User};
+use super::index::Face;
 use super::{At, IaxDriver};
 
 /// How long who was asked to prove who it is is remembered: longer than the machine waits for the proof, which is a minute.
@@ -36,12 +36,14 @@ pub(super) enum Wish {
     /// Somebody who is nobody calls, or registers.
     Nobody {
         calls: bool,
+        /// Keys that its answer is looked at with, though none makes it right.
+        keys: Vec<String>,
     },
 }
 
 impl Wish {
     fn calls(&self) -> bool {
-        matches!(self, Self::Call(_) | Self::Nobody { calls: true })
+        matches!(self, Self::Call(_) | Self::Nobody { calls: true, .. })
     }
     fn is_known(&self) -> bool {
         !matches!(self, Self::Nobody { .. })
@@ -50,7 +52,7 @@ impl Wish {
         match self {
             Self::Call(user) => &user.keys,
             Self::Register(peer, _) => &peer.keys,
-            Self::Nobody { .. } => &[],
+            Self::Nobody { keys, .. } => keys,
         }
     }
 }
@@ -118,16 +120,6 @@ impl Doorkeeper {
     }
 }
 
-/// The methods by which a proof is asked for: of those that are configured, what there is something to check with. Nobody
-/// is asked for a password.
-fn methods(auth: Auth, has_keys: bool, has_secret: bool) -> Auth {
-    match (has_keys, has_secret) {
-        (true, true) => auth,
-        (true, false) => Auth(auth.0 & Auth::RSA.0),
-        (false, _) => Auth(auth.0 & !Auth::RSA.0),
-    }
-}
-
 impl IaxDriver {
     /// What proves it, from the configuration or the astdb; `None`: nothing is asked for.
     fn secret(core: &mut Core, secret: Option<&Secret>, place: Option<&str>) -> Option<Secret> {
@@ -138,20 +130,31 @@ impl IaxDriver {
         Some(Secret::new(core.services.db.get(family, key).unwrap_or_default().as_bytes()))
     }
     /// Asks for a proof.
-    pub(super) fn challenge(&mut self, core: &mut Core, at: At, name: &str, wish: Wish, request: Request) {
-        let defaults = &self.config.defaults;
-        let (secret, auth, encrypt, most) = match &wish {
+    pub(super) fn challenge(
+        &mut self,
+        core: &mut Core,
+        at: At,
+        name: &str,
+        mut wish: Wish,
+        request: Request,
+    ) {
+        let (secret, face) = match &mut wish {
             Wish::Call(user) => {
                 let secret = Self::secret(core, user.secret.as_ref(), user.secret_in.as_deref());
-                (secret, user.common.auth, user.common.encrypt, user.common.challenges_max)
+                (secret, Face::of_user(user))
             }
             Wish::Register(peer, _) => {
                 let secret = Self::secret(core, peer.secret.as_ref(), peer.secret_in.as_deref());
-                (secret, peer.common.auth, Encrypt::No, 0)
+                (secret, Face::of_peer(peer))
             }
-            Wish::Nobody { calls: true } => (None, defaults.auth, defaults.encrypt, defaults.challenges_max),
-            Wish::Nobody { calls: false } => (None, defaults.auth, Encrypt::No, 0),
+            Wish::Nobody { calls, keys } => {
+                let defaults = &self.config.defaults;
+                let (face, of_others) = self.index.face_of_nobody(*calls, self.names_key, name, defaults);
+                *keys = of_others;
+                (None, face)
+            }
         };
+        let most = face.calls_max;
         let (now, known) = (core.now, wish.is_known());
         let (name, from): (Rc<str>, SocketAddr) = (name.into(), request.from);
         let why = if wish.calls() { NO_AUTHORITY } else { REFUSED };
@@ -165,22 +168,15 @@ impl IaxDriver {
             return self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
         }
         // Keys of calls are made of passwords.
-        let encrypt = match encrypt {
-            Encrypt::Wanted if known && secret.is_none() => Encrypt::No,
-            Encrypt::Required if known && secret.is_none() => {
-                return self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
-            }
-            other => other,
-        };
+        if face.encrypt == Encrypt::Required && known && secret.is_none() {
+            return self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
+        }
         let challenge = Challenge {
             username: name.as_bytes(),
-            methods: methods(auth, !wish.keys().is_empty(), secret.is_some()),
+            methods: face.methods,
             secret: secret.unwrap_or_default(),
-            encrypt,
-            keys_stay: match &wish {
-                Wish::Call(user) => user.common.keys_stay,
-                Wish::Register(..) | Wish::Nobody { .. } => defaults.keys_stay,
-            },
+            encrypt: face.encrypt,
+            keys_stay: face.keys_stay,
         };
         let done = self.order(at.0, |machine, out| machine.challenge(now, at.1, &challenge, out));
         if matches!(done, Some(Ok(()))) {
@@ -262,9 +258,12 @@ impl IaxDriver {
     }
     /// Who was asked answers with a signature.
     pub(super) fn signed(&mut self, at: At, challenge: &[u8], signature: &[u8]) {
-        let keys = self.door.asked.get(&at).map(|asked| asked.wish.keys().to_vec()).unwrap_or_default();
+        let asked = self.door.asked.get(&at);
+        let keys = asked.map(|asked| asked.wish.keys().to_vec()).unwrap_or_default();
+        let is_known = asked.is_some_and(|asked| asked.wish.is_known());
         let check = self.config.keys.check.clone();
         let right = check.is_some_and(|check| keys.iter().any(|key| check(key, challenge, signature)));
+        let right = right && is_known;
         let _ = self.order(at.0, |machine, out| machine.judge(at.1, right, out));
     }
     /// Who has not answered in time is forgotten, and who waits for a refusal hears it.

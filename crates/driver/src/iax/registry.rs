@@ -1,17 +1,22 @@
 //! Registrations of ours at others (`register =>`).
 
 use core::net::SocketAddr;
+use core::time::Duration;
 use std::rc::Rc;
 
 use ::iax2::machine::Registration as Wanted;
-use base::Cause;
+use base::{Cause, Instant};
 use call::{Core, Level, Notice};
 
 use super::config::Registration;
-use super::hosts::Found;
+use super::hosts::{Found, is_address};
 use super::peers::cause_text;
 use super::show::RegistryState;
 use super::{At, IaxDriver};
+
+/// Between two looks at names that registrations and watches go by; each is asked for only once its records are no longer
+/// fresh.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// A registration of ours and how it is.
 pub(super) struct Ours {
@@ -52,10 +57,10 @@ impl IaxDriver {
             });
             ours.config = config.clone();
             let services = self.config.srv_lookup;
-            let address = match self.hosts.find(&config.host, config.port, services, now) {
+            let address = match self.hosts.find_again(&config.host, config.port, services, now, ours.address)
+            {
                 Found::At(address) => Some(address),
-                // The last that was known may still be right.
-                Found::Awaited | Found::Nowhere => ours.address,
+                Found::Awaited | Found::Nowhere => None,
             };
             if address != ours.address || ours.place.is_none() {
                 if let Some(at) = ours.place.take() {
@@ -87,6 +92,32 @@ impl IaxDriver {
         let place = self.order(socket, |machine, out| machine.keep_registered(now, wanted, out))?.ok()?;
         Some((socket, place))
     }
+    /// Has the name of a registrar looked up, once what is known of it is no longer fresh. What is news is taken up when it
+    /// comes ([`IaxDriver::resolved`]).
+    fn look_again(&mut self, config: &Registration, now: Instant) {
+        let _ = self.hosts.find(&config.host, config.port, self.config.srv_lookup, now);
+    }
+    /// Has names looked up from time to time: of registrars, and of peers that are watched. One that meant nothing at first
+    /// is found in this way, and one that has moved while whoever was there before still answers.
+    pub(super) fn names_due(&mut self, now: Instant) {
+        if self.names_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let config = self.config.clone();
+        for registration in &config.registrations {
+            self.look_again(registration, now);
+        }
+        for peer in config.peers.values() {
+            self.look_again_for(peer, now);
+        }
+        self.plan_names(now);
+    }
+    /// When names are to be looked up next.
+    pub(super) fn plan_names(&mut self, now: Instant) {
+        let registrars = self.config.registrations.iter().any(|one| !is_address(&one.host));
+        let peers = || self.config.peers.values().any(|peer| peer.watched_name().is_some());
+        self.names_at = (registrars || peers()).then(|| now + LOOK_EVERY);
+    }
     pub(super) fn registered(&mut self, core: &mut Core, at: At, apparent: Option<SocketAddr>, refresh: u16) {
         let Some(ours) = self.ours.iter_mut().find(|ours| ours.place == Some(at)) else { return };
         let is_news = ours.state != RegistryState::Registered || ours.perceived != apparent;
@@ -97,12 +128,14 @@ impl IaxDriver {
             core.log(Level::Notice, "chan_iax2", &line);
         }
         let config = ours.config.clone();
+        self.look_again(&config, core.now);
         tell(core, &config, "Registered", String::new());
     }
     pub(super) fn registration_refused(&mut self, core: &mut Core, at: At, cause: Cause, text: &[u8]) {
         let Some(ours) = self.ours.iter_mut().find(|ours| ours.place == Some(at)) else { return };
         ours.state = RegistryState::Rejected;
         let config = ours.config.clone();
+        self.look_again(&config, core.now);
         let why = cause_text(cause, text);
         let line = format!("Registration of '{}' rejected by {}: {why}", config.username, config.place);
         core.log(Level::Warning, "chan_iax2", &line);
@@ -112,6 +145,7 @@ impl IaxDriver {
         let Some(ours) = self.ours.iter_mut().find(|ours| ours.place == Some(at)) else { return };
         let before = std::mem::replace(&mut ours.state, RegistryState::Timeout);
         let config = ours.config.clone();
+        self.look_again(&config, core.now);
         if before != RegistryState::Timeout {
             let line =
                 format!("Registration for '{}' at {} does not get through", config.username, config.place);

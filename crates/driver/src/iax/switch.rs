@@ -134,6 +134,7 @@ impl IaxDriver {
             username: username.as_bytes(),
             secret,
             formats: &formats,
+            datetime: Some(super::datetime(core)),
             encrypt: common.encrypt,
             keys_stay: common.keys_stay,
             plaintext: common.auth.has(Auth::PLAINTEXT),

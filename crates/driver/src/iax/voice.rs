@@ -16,7 +16,7 @@ const RTP_BYTES: usize = 12;
 /// for RTCP (RFC 5761 §4).
 const PAYLOAD_FIRST: u8 = 96;
 /// Frames that may be missing in a row before the time begins anew.
-const GAP_MAX: i32 = 10;
+const GAP_MAX: u32 = 10;
 /// Where the other side's voice is.
 #[derive(Debug, Clone, Copy)]
 struct Heard {
@@ -79,8 +79,8 @@ impl Voice {
             Some(heard) => {
                 let off = at_ms.wrapping_sub(heard.next_ms) as i32;
                 // Frames away from where it should be, the nearer one.
-                let frames = (off + length.signum() * length / 2).div_euclid(length);
-                if frames.abs() > GAP_MAX {
+                let frames = off.saturating_add(length / 2).div_euclid(length);
+                if frames.unsigned_abs() > GAP_MAX {
                     marker = true;
                     let first = fresh(heard.sequence);
                     self.heard = Some(Heard {
@@ -192,6 +192,11 @@ mod tests {
                 vec![(0, 800, true), (2, 1120, false), (1, 960, false), (3, 1280, false)],
             ),
             ("silence between", &[100, 1100, 1120], vec![(0, 800, true), (1, 8800, true), (2, 8960, false)]),
+            (
+                "half of all times ahead, and back",
+                &[100, 120, 0x8000_008b, 0x9f],
+                vec![(0, 800, true), (1, 960, false), (2, 1112, true), (3, 1272, true)],
+            ),
             (
                 "the end of the clock",
                 &[0xffff_fff0, 4],

@@ -18,6 +18,11 @@ fn lab(change: impl FnOnce(&mut Config)) -> Lab {
 
 /// The commands that the second site sends after a NEW of this name without a token, by the number of its call.
 fn begin(lab: &Lab, from: SocketAddr, number: u16, name: &str) -> Vec<Command> {
+    knock(lab, from, number, name).into_iter().map(|(command, _)| command).collect()
+}
+
+/// The same, with the methods that are asked for.
+fn knock(lab: &Lab, from: SocketAddr, number: u16, name: &str) -> Vec<(Command, Option<u16>)> {
     let mut data = Vec::new();
     write_element(&Element::Version(2), &mut data);
     write_element(&Element::Username(name.as_bytes()), &mut data);
@@ -35,8 +40,9 @@ fn begin(lab: &Lab, from: SocketAddr, number: u16, name: &str) -> Vec<Command> {
     iax.receive(&mut core, 0, from, &bytes);
     let mut said = Vec::new();
     iax.send(|_, _, bytes, _| {
-        if let Ok(Datagram::Full(Full { kind: Kind::Iax(command), .. })) = parse(bytes) {
-            said.push(command);
+        if let Ok(Datagram::Full(Full { kind: Kind::Iax(command), data, .. })) = parse(bytes) {
+            let methods = ::iax2::frame::Fields::collect(data).and_then(|fields| fields.methods);
+            said.push((command, methods.map(|methods| methods.0)));
         }
     });
     said
@@ -182,4 +188,94 @@ fn rfc5456_8_6_16_who_calls_or_registers_proves_itself_by_a_key_that_its_section
         lab.pass(Duration::from_secs(1));
         assert_eq!(lab.sites[1].started.len() == 1, let_in, "{name}: calls");
     }
+}
+
+/// A datagram of an exchange that fails: when, to whom, octets, the command, unless it is enciphered, and what a challenge shows:
+/// methods and ciphers.
+type Seen = (Duration, usize, usize, Option<Command>, Option<(u16, u16)>);
+
+/// What both sides send while a call of this name and a registration of it fail.
+fn failing(delay_reject: bool, name: &str, methods: Auth) -> Vec<Seen> {
+    let common = Common { auth: methods, encrypt: ::iax2::machine::Encrypt::Wanted, ..user("one").common };
+    let mut asked = config(1, "two", "one");
+    asked.delay_reject = delay_reject;
+    let one = driver::iax::User { common: common.clone(), ..user("one") };
+    asked.users.insert("one".into(), Rc::new(one));
+    let home = driver::iax::Peer { common: common.clone(), ..peer("one", Host::Dynamic(None), "", SECRET) };
+    asked.peers.insert("one".into(), Rc::new(home));
+    let mut asking = config(0, "one", "two");
+    let far = driver::iax::Peer { common, ..peer("far", Host::Fixed(address(1)), name, b"something else") };
+    asking.peers.insert("far".into(), Rc::new(far));
+    asking.registrations.push(Rc::new(Registration {
+        host: address(1).ip().to_string(),
+        port: 4569,
+        username: name.to_owned(),
+        secret: Some(::iax2::Secret::new(b"something else")),
+        key: String::new(),
+        refresh: 60,
+        plaintext: methods.has(Auth::PLAINTEXT),
+        place: address(1).to_string(),
+    }));
+    let mut lab = Lab::new([asking, asked]);
+    lab.pass(Duration::from_secs(4));
+    lab.dial(0, "far/100").unwrap();
+    lab.pass(Duration::from_secs(4));
+    let each = lab.wire.iter().map(|(at, to, bytes)| {
+        let Ok(Datagram::Full(frame)) = parse(bytes) else { panic!("a full frame: {bytes:02x?}") };
+        let Kind::Iax(command) = frame.kind else {
+            return (at.since(base::Instant::ZERO), *to, bytes.len(), None, None);
+        };
+        let fields = ::iax2::frame::Fields::collect(frame.data).unwrap_or_default();
+        let challenge = fields.methods.map(|methods| (methods.0, fields.encryption.unwrap_or(0)));
+        (at.since(base::Instant::ZERO), *to, bytes.len(), Some(command), challenge)
+    });
+    each.collect()
+}
+
+#[test]
+fn an_unknown_name_and_a_wrong_password_look_the_same_and_take_the_same_time_frame_by_frame() {
+    for methods in [Auth::MD5, Auth::PLAINTEXT, Auth(Auth::MD5.0 | Auth::PLAINTEXT.0)] {
+        for delay_reject in [false, true] {
+            let known = failing(delay_reject, "one", methods);
+            assert_eq!(known, failing(delay_reject, "eno", methods), "{methods:?} {delay_reject}");
+            let said = |command| known.iter().filter(|(.., said, _)| *said == Some(command)).count();
+            assert!(said(Command::REGREJ) > 0 && said(Command::AUTHREQ) > 0, "{known:?}");
+        }
+    }
+}
+
+#[test]
+fn unknown_names_are_challenged_as_known_ones_are_each_always_in_the_same_way() {
+    let rsa = driver::iax::User {
+        secret: None,
+        keys: vec!["a".to_owned()],
+        common: Common { auth: Auth::RSA, ..user("rsa").common },
+        ..user("rsa")
+    };
+    let lab = lab(|config| {
+        config.token_optional = vec![(address(0).ip(), 8)];
+        config.defaults = Common { auth: Auth::PLAINTEXT, ..Common::default() };
+        config.users.insert("rsa".into(), Rc::new(rsa.clone()));
+        for number in 0..2 {
+            let name = format!("more{number}");
+            config.users.insert(name.as_str().into(), Rc::new(user(&name)));
+        }
+    });
+    let mut methods = std::collections::BTreeMap::<u16, usize>::new();
+    for number in 0..400u16 {
+        let name = format!("nobody{number}");
+        let ask = |call: u16| {
+            let from = SocketAddr::from(([192, 0, 3, (number % 250) as u8], 5000 + number));
+            match knock(&lab, from, call, &name)[..] {
+                [(Command::AUTHREQ, Some(methods))] => methods,
+                ref other => panic!("{name}: {other:?}"),
+            }
+        };
+        let first = ask(100);
+        assert_eq!(first, ask(101), "{name} is always asked the same");
+        *methods.entry(first).or_default() += 1;
+    }
+    // Three of four users have passwords, and nobody has what the general section says.
+    assert_eq!(methods.keys().copied().collect::<Vec<_>>(), [Auth::MD5.0, Auth::RSA.0]);
+    assert!((240..360).contains(&methods[&Auth::MD5.0]), "{methods:?}");
 }

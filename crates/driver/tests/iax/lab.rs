@@ -78,6 +78,8 @@ pub struct Lab {
     pub sites: [Site; 2],
     pub now: Instant,
     under_way: VecDeque<(Instant, usize, Vec<u8>)>,
+    /// Every datagram that was sent: when, to whom, bytes.
+    pub wire: Vec<(Instant, usize, Vec<u8>)>,
     random: Randomness,
     /// Of a thousand datagrams so many are lost, and as many come twice.
     pub lost: u64,
@@ -166,6 +168,7 @@ impl Lab {
             sites: [Site::new(0, one), Site::new(1, two)],
             now: Instant::ZERO,
             under_way: VecDeque::new(),
+            wire: Vec::new(),
             random: Randomness::new(Key::new(7)),
             lost: 0,
             number: "6001".to_owned(),
@@ -196,9 +199,10 @@ impl Lab {
                 }
             }
             let (now, lost) = (self.now, self.lost);
-            let (random, under_way) = (&mut self.random, &mut self.under_way);
+            let (random, under_way, wire) = (&mut self.random, &mut self.under_way, &mut self.wire);
             site.iax.borrow_mut().send(|_, to, bytes, _| {
                 let at = (0..2).find(|other| address(*other) == to).expect("a datagram to one of the sites");
+                wire.push((now, at, bytes.to_vec()));
                 let copies = match random.below(1000) {
                     luck if luck < lost => 0,
                     luck if luck < 2 * lost => 2,

@@ -29,6 +29,70 @@ fn lab(secret: &[u8], username: &str) -> Lab {
     Lab::new([home, away])
 }
 
+/// What the DNS of a site is asked, and says: an address for every name, for a minute. How often it was asked.
+fn answer(lab: &mut Lab, site: usize, says: Option<core::net::SocketAddr>) -> usize {
+    let questions = lab.sites[site].iax.borrow_mut().take_lookups();
+    for question in &questions {
+        let records = Some(base::dns::Records::Addresses(says.iter().map(|says| says.ip()).collect()));
+        let answer = base::dns::Answer { records, keep: Duration::from_secs(60) };
+        let at = &lab.sites[site];
+        let mut core = at.shard.core.borrow_mut();
+        core.now = lab.now;
+        at.iax.borrow_mut().resolved(&mut core, question, &answer);
+    }
+    questions.len()
+}
+
+/// As many seconds pass, in which the DNS of the second site says this; how often it was asked.
+fn pass(lab: &mut Lab, seconds: u64, says: Option<core::net::SocketAddr>) -> usize {
+    let each = (0..seconds).map(|_| {
+        lab.pass(Duration::from_secs(1));
+        answer(lab, 1, says)
+    });
+    each.sum()
+}
+
+#[test]
+fn names_of_registrars_and_watched_peers_are_looked_up_again_and_followed_where_they_go() {
+    let elsewhere = core::net::SocketAddr::from(([192, 0, 2, 2], 4569));
+    for (name, first, then) in [
+        ("not known at first", None, Some(address(0))),
+        ("another host at first", Some(elsewhere), Some(address(0))),
+        ("nowhere in the end, where the last address stays", Some(address(0)), None),
+    ] {
+        let mut home = config(0, "one", "two");
+        home.peers.insert("mobile".into(), Rc::new(peer("mobile", Host::Dynamic(None), "one", SECRET)));
+        let mut away = config(1, "two", "one");
+        away.registrations.push(Rc::new(Registration {
+            host: "home.example".to_owned(),
+            port: 4569,
+            username: "mobile".to_owned(),
+            secret: Some(::iax2::Secret::new(SECRET)),
+            key: String::new(),
+            refresh: 60,
+            plaintext: false,
+            place: "home.example:4569".to_owned(),
+        }));
+        let host = Host::Named("home.example".to_owned(), 4569, false);
+        let qualify = Some(Duration::from_secs(2));
+        let named = driver::iax::Peer { qualify, ..peer("named", host, "two", SECRET) };
+        away.peers.insert("named".into(), Rc::new(named));
+        let mut lab = Lab::new([home, away]);
+        pass(&mut lab, 30, first);
+        let is_there = |lab: &Lab| {
+            let iax = lab.sites[1].iax.borrow();
+            let row = iax.show_peers(&lab.sites[1].shard.core.borrow(), Some("named")).remove(0);
+            let registry = iax.show_registry().remove(0);
+            (matches!(row.state, PeerState::Ok(_)), registry.state == RegistryState::Registered)
+        };
+        let is_right = first == Some(address(0));
+        assert_eq!(is_there(&lab), (is_right, is_right), "{name}: at first");
+        let asked = pass(&mut lab, 200, then);
+        assert!((2..=10).contains(&asked), "{name}: asked {asked} times in 200 s");
+        assert_eq!(is_there(&lab), (true, true), "{name}: in the end");
+    }
+}
+
 fn state(lab: &Lab) -> DeviceState {
     lab.sites[0].iax.borrow().device_state(&lab.sites[0].shard.core.borrow(), "mobile")
 }
@@ -196,5 +260,27 @@ fn a_peer_has_its_extensions_in_regcontext_while_it_is_registered() {
         assert_eq!(there(&lab), expected, "{said}");
         lab.pass(Duration::from_secs(61));
         assert_eq!(there(&lab), [], "{said}: it has lapsed");
+    }
+}
+
+#[test]
+fn rfc5456_8_6_28_confirmations_and_calls_say_what_time_it_is() {
+    let mut lab = lab(SECRET, "mobile");
+    lab.pass(Duration::from_secs(5));
+    lab.dial(0, "mobile/100").unwrap();
+    let mut said = std::collections::BTreeMap::new();
+    for (.., bytes) in &lab.wire {
+        if let Ok(::iax2::frame::Datagram::Full(frame)) = ::iax2::frame::parse(bytes)
+            && let ::iax2::frame::Kind::Iax(command) = frame.kind
+        {
+            let fields = ::iax2::frame::Fields::collect(frame.data).unwrap_or_default();
+            said.insert(command, fields.datetime);
+        }
+    }
+    use ::iax2::frame::Command;
+    // The clock of the world stands at its beginning: noon of 21 November 2026, UTC.
+    let noon = Some(::iax2::frame::packed_time(2026, 11, 21, 12, 0, 0));
+    for (command, expected) in [(Command::REGACK, noon), (Command::NEW, noon), (Command::REGAUTH, None)] {
+        assert_eq!(said.get(&command), Some(&expected), "{}", command.name());
     }
 }

@@ -6,6 +6,18 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Longest element, bytes: its length is one octet.
 const ELEMENT_BYTES_MAX: usize = 255;
 
+/// Date and time, packed (RFC 5456 §8.6.28): year since 2000 in seven bits, month in four, day and hours in five, minutes in
+/// six, and seconds in steps of two in five. Years that do not fit are the nearest that does.
+pub fn packed_time(year: i64, month: u32, day: u32, hour: u32, minute: u32, second: u32) -> u32 {
+    let year = u32::try_from((year - 2000).clamp(0, 127)).unwrap_or(0);
+    year << 25
+        | (month & 15) << 21
+        | (day & 31) << 16
+        | (hour & 31) << 11
+        | (minute & 63) << 5
+        | (second / 2 & 31)
+}
+
 /// The methods of proving who one is (RFC 5456 §8.6.13), a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Auth(pub u16);
@@ -303,5 +315,23 @@ pub fn write_element(element: &Element<'_>, out: &mut Vec<u8>) {
     let written = out.len() - start;
     if let Some(length) = start.checked_sub(1).and_then(|at| out.get_mut(at)) {
         *length = u8::try_from(written).unwrap_or(u8::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc5456_8_6_28_date_and_time_are_packed_into_32_bits() {
+        for (name, packed, expected) in [
+            ("the first", packed_time(2000, 1, 1, 0, 0, 0), 0x0021_0000),
+            ("each field full", packed_time(2127, 12, 31, 23, 59, 59), 0xff9f_bf7d),
+            ("seconds in steps of two", packed_time(2026, 11, 21, 12, 30, 59), 0x3575_63dd),
+            ("before the first year", packed_time(1999, 1, 1, 0, 0, 0), 0x0021_0000),
+            ("after the last", packed_time(2200, 1, 1, 0, 0, 0), 0xfe21_0000),
+        ] {
+            assert_eq!(packed, expected, "{name}: {packed:#010x}");
+        }
     }
 }

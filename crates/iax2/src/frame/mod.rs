@@ -7,7 +7,7 @@ mod kind;
 mod media;
 mod trunk;
 
-pub use element::{Auth, Element, Elements, Fields, write_element};
+pub use element::{Auth, Element, Elements, Fields, packed_time, write_element};
 pub use kind::{Command, Control, Html, Kind};
 pub use media::{Media, millis, preferences, write_preferences};
 pub use trunk::{

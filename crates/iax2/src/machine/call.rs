@@ -320,6 +320,11 @@ fn message(
         }
         (Command::LAGRP, _) => lag_answered(call, link, frame, now),
         (Command::ACCEPT, State::Calling | State::Replied) => {
+            // Without a challenge there are no keys: whoever leaves it out gets nothing in the clear.
+            let must = call.dialling.as_ref().is_some_and(|dialling| dialling.encrypt == Encrypt::Required);
+            if must && link.keys.is_none() {
+                return unciphered(link, core, now, out);
+            }
             let Some(format) = fields.format_one().format() else {
                 let data = cause_elements(Cause::BEARERCAPABILITY_NOTAVAIL, b"Unable to negotiate codec");
                 link.full(now, Kind::Iax(Command::HANGUP), &data, &mut core.random, out);
@@ -354,7 +359,7 @@ fn message(
         (
             Command::TXREQ | Command::TXREADY | Command::TXREL | Command::TXMEDIA | Command::TXREJ,
             State::Accepted | State::Up,
-        ) => join::message(leg, core, place, command, fields, now, out),
+        ) => return join::message(leg, core, place, command, fields, frame.timestamp, now, out),
         (_, State::Accepted | State::Up) => told(call, link, core, place, command, fields, now, out),
         _ => core.discard(Discard::Unexpected),
     }
@@ -441,9 +446,7 @@ fn challenged(
     let ciphers = fields.encryption.unwrap_or(0);
     let challenge = fields.challenge.filter(|challenge| challenge.len() <= CHALLENGE_BYTES_MAX);
     if dialling.encrypt == Encrypt::Required && ciphers & AES == 0 {
-        let data = cause_elements(Cause::BEARERCAPABILITY_NOTAVAIL, b"No encryption");
-        link.full(now, Kind::Iax(Command::HANGUP), &data, &mut core.random, out);
-        return Fate::Told(Cause::BEARERCAPABILITY_NOTAVAIL, b"No encryption".to_vec());
+        return unciphered(link, core, now, out);
     }
     let proof =
         dialling.secret.as_ref().and_then(|secret| prove(secret, methods, challenge, dialling.plaintext));
@@ -456,6 +459,13 @@ fn challenged(
         }
     }
     Fate::Keep
+}
+
+/// A call that has to be enciphered ends, because the other side does not.
+fn unciphered(link: &mut Link, core: &mut Core, now: Instant, out: &mut Out) -> Fate {
+    let (cause, why) = (Cause::BEARERCAPABILITY_NOTAVAIL, b"No encryption");
+    link.full(now, Kind::Iax(Command::HANGUP), &cause_elements(cause, why), &mut core.random, out);
+    Fate::Told(cause, why.to_vec())
 }
 
 /// Sends the proof; from here on, if both sides can, everything is enciphered (RFC 5456 §7.4).

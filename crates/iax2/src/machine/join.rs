@@ -10,7 +10,7 @@ use super::out::{Event, Out};
 use super::state::{Core, Timer};
 use super::{Fate, Leg, Machine, Role};
 use crate::frame::{Command, Discard, Element, Fields, Full, Kind, write_element};
-use base::{Instant, Place, Scheduled};
+use base::{Cause, Instant, Place, Scheduled};
 use core::net::SocketAddr;
 use core::time::Duration;
 
@@ -118,17 +118,19 @@ fn cancel(call: &mut Call, link: &Link, core: &mut Core, place: Place) {
     }
 }
 
-/// A frame of a transfer from the leg's other side.
+/// A frame of a transfer from the leg's other side, sent at `timestamp`.
+#[allow(clippy::too_many_arguments, reason = "a frame, read, and where it belongs")]
 pub(super) fn message(
     leg: &mut Leg,
     core: &mut Core,
     place: Place,
     command: Command,
     fields: &Fields<'_>,
+    timestamp: u32,
     now: Instant,
     out: &mut Out,
-) {
-    let Leg { link, role: Role::Call(call), .. } = leg else { return };
+) -> Fate {
+    let Leg { link, role: Role::Call(call), .. } = leg else { return Fate::Keep };
     match command {
         Command::TXREQ => asked(call, link, core, place, fields, now, out),
         Command::TXREADY => {
@@ -145,8 +147,9 @@ pub(super) fn message(
             cancel(call, link, core, place);
         }
         // TXREL and TXMEDIA.
-        _ => released(call, link, core, place, command, now, out),
+        _ => return released(call, link, core, place, command, timestamp, now, out),
     }
+    Fate::Keep
 }
 
 /// The other side wants us to try a third one.
@@ -164,7 +167,13 @@ fn asked(
     // keys of an enciphered call.
     let able = call.transferable && link.space != Space::Own && link.keys.is_none() && call.join.is_none();
     match (fields.apparent, fields.callno) {
-        (Some(peer), Some(number)) if able && number > 1 && peer != link.remote => {
+        (Some(peer), Some(number))
+            if able
+                && number > 1
+                && peer != link.remote
+                && core.is_ours_free(peer, link.ours, place)
+                && core.is_theirs_free(peer, number, place) =>
+        {
             cancel(call, link, core, place);
             let next_at = Some(now + TRY_EVERY);
             let transfer = Transfer { peer, number, id, stage: Stage::Trying { tries: 1 }, next_at };
@@ -208,28 +217,45 @@ pub(super) fn third_side(
 }
 
 /// Both sides were ready: from here on we talk to the third side, or send it our media.
+#[allow(clippy::too_many_arguments, reason = "a frame, read, and where it belongs")]
 fn released(
     call: &mut Call,
     link: &mut Link,
     core: &mut Core,
     place: Place,
     command: Command,
+    timestamp: u32,
     now: Instant,
     out: &mut Out,
-) {
+) -> Fate {
     let Some(transfer) = call.transfer.as_mut().filter(|transfer| transfer.stage == Stage::Ready) else {
-        return core.discard(Discard::Unexpected);
+        core.discard(Discard::Unexpected);
+        return Fate::Keep;
     };
     let (peer, number) = (transfer.peer, transfer.number);
-    call.media.restart();
+    // Another call of the third side may have taken that number since we were asked: it keeps its frames.
+    let is_free = core.is_theirs_free(peer, number, place);
     if command == Command::TXMEDIA {
+        if !is_free {
+            let id = transfer.id;
+            cancel(call, link, core, place);
+            link.full(now, Kind::Iax(Command::TXREJ), &id_elements(id), &mut core.random, out);
+            return Fate::Keep;
+        }
         transfer.stage = Stage::Media;
+        call.media.restart();
         core.index_theirs(peer, number, place);
-        return out.event(Event::MediaTransferred(place, peer));
+        out.event(Event::MediaTransferred(place, peer));
+        return Fate::Keep;
     }
-    call.transfer = None;
     // The last word to the side that lets us go; it is not a frame of the new sequence.
-    link.ack(now, link.clock(now), &mut core.random, out);
+    link.ack(now, timestamp, &mut core.random, out);
+    if !is_free {
+        // Nobody is left to talk to: the side before has let us go.
+        return Fate::Over(Cause::DESTINATION_OUT_OF_ORDER, Vec::new());
+    }
+    call.media.restart();
+    call.transfer = None;
     core.forget_ours(link.remote, link.ours, place);
     core.forget_theirs(link.remote, link.theirs, place);
     link.restart();
@@ -238,6 +264,7 @@ fn released(
     core.index_ours(peer, link.ours, place);
     core.index_theirs(peer, number, place);
     out.event(Event::Transferred(place, peer));
+    Fate::Keep
 }
 
 impl Machine {
@@ -305,10 +332,7 @@ impl Machine {
 
     /// After a frame: whether the join that its leg is in is done, one way or the other.
     pub(super) fn joined(&mut self, place: Place, now: Instant, out: &mut Out) {
-        let join = match self.legs.get(place).map(|leg| &leg.role) {
-            Some(Role::Call(call)) => call.join,
-            _ => None,
-        };
+        let join = self.legs.get_mut(place).and_then(Leg::call).and_then(|call| call.join);
         let Some(join) = join else { return };
         match self.core.joins.get(join) {
             Some(found) if found.failed => self.part(join, now, out),
@@ -364,5 +388,149 @@ impl Machine {
         if join.at <= now {
             self.part(place, now, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dial, Settings};
+    use super::*;
+    use crate::frame::{Datagram, Media, parse};
+    use base::FormatId;
+
+    /// Two legs of one machine: of a call at `HERE`, which is accepted and may be transferred, and of one at `THERE`.
+    struct Two {
+        machine: Machine,
+        now: Instant,
+        out: Out,
+        here: Place,
+        there: Place,
+        oseq: u8,
+    }
+
+    const HERE: SocketAddr =
+        SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 4569);
+    const THERE: SocketAddr =
+        SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 2)), 4569);
+    /// The number of the third side.
+    const NUMBER: u16 = 77;
+
+    impl Two {
+        fn new() -> Self {
+            let now = Instant::ZERO + Duration::from_secs(50);
+            let mut machine = Machine::new(now, 9, Settings::default());
+            let mut out = Out::default();
+            let mut dial = |to, transferable| {
+                let dial = Dial { transferable, ..Dial::to(to) };
+                machine.dial(now, &dial, &mut out).expect("a leg")
+            };
+            let (here, there) = (dial(HERE, true), dial(THERE, false));
+            let mut two = Self { machine, now, out, here, there, oseq: 0 };
+            let mut data = Vec::new();
+            write_element(
+                &Element::Format(Media::of(FormatId::ULAW).map_or(0, |bit| bit.0 as u32)),
+                &mut data,
+            );
+            two.hear(Command::ACCEPT, &data);
+            two
+        }
+        fn ours(&self) -> u16 {
+            self.machine.look(self.here).expect("a call").ours
+        }
+        /// A frame of the call's other side; what is sent then: where to, command and timestamp.
+        fn hear(&mut self, command: Command, data: &[u8]) -> Vec<(SocketAddr, Command, u32)> {
+            self.out.clear();
+            let kind = Kind::Iax(command);
+            let (dest, oseq, iseq) = (self.ours(), self.oseq, 1);
+            let timestamp = 5000 + u32::from(oseq);
+            let frame = Full { source: 20, dest, again: false, timestamp, oseq, iseq, kind, data };
+            self.oseq += 1;
+            self.datagram(HERE, &frame)
+        }
+        fn datagram(&mut self, from: SocketAddr, frame: &Full<'_>) -> Vec<(SocketAddr, Command, u32)> {
+            let mut bytes = Vec::new();
+            frame.write(&mut bytes);
+            self.machine.on_datagram(self.now, from, &bytes, &mut self.out);
+            let read = |(to, bytes)| match parse(bytes) {
+                Ok(Datagram::Full(Full { kind: Kind::Iax(command), timestamp, .. })) => {
+                    Some((to, command, timestamp))
+                }
+                _ => None,
+            };
+            self.out.datagrams().filter_map(read).collect()
+        }
+        /// The other side wants us to try the third one.
+        fn ask(&mut self) -> Vec<(SocketAddr, Command, u32)> {
+            let mut data = Vec::new();
+            write_element(&Element::ApparentAddr(THERE), &mut data);
+            write_element(&Element::CallNumber(NUMBER), &mut data);
+            write_element(&Element::TransferId(5), &mut data);
+            self.hear(Command::TXREQ, &data)
+        }
+        /// The third side answers that it is there.
+        fn ready(&mut self) {
+            let data = id_elements(5);
+            let (dest, kind) = (self.ours(), Kind::Iax(Command::TXACC));
+            let frame = Full {
+                source: NUMBER,
+                dest,
+                again: false,
+                timestamp: 3,
+                oseq: 0,
+                iseq: 0,
+                kind,
+                data: &data,
+            };
+            self.out.clear();
+            let sent = self.datagram(THERE, &frame);
+            assert!(matches!(sent[..], [(HERE, Command::TXREADY, _)]), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn rfc5456_6_5_no_transfer_takes_the_frames_of_another_call_with_the_third_side() {
+        for (name, taken, number, expected) in [
+            ("free", false, 99, Command::TXCNT),
+            ("our number is another call's there", true, 99, Command::TXREJ),
+            ("the third side's number is another call's", false, NUMBER, Command::TXREJ),
+        ] {
+            let mut two = Two::new();
+            let ours = two.ours();
+            if taken {
+                two.machine.core.index_ours(THERE, ours, two.there);
+            }
+            two.machine.core.index_theirs(THERE, number, two.there);
+            let sent = two.ask();
+            assert_eq!(sent.first().map(|(_, command, _)| *command), Some(expected), "{name}");
+            let holder = if taken { two.there } else { two.here };
+            let held = two.machine.core.by_ours(THERE, ours);
+            assert_eq!(held, Some(holder).filter(|_| taken || expected == Command::TXCNT), "{name}");
+            assert_eq!(two.machine.core.by_theirs(THERE, number), Some(two.there), "{name}");
+        }
+        for command in [Command::TXREL, Command::TXMEDIA] {
+            let mut two = Two::new();
+            two.ask();
+            two.ready();
+            two.machine.core.index_theirs(THERE, NUMBER, two.there);
+            two.hear(command, &id_elements(5));
+            assert_eq!(
+                two.machine.core.by_theirs(THERE, NUMBER),
+                Some(two.there),
+                "{command:?}: taken since"
+            );
+            let goes_on = two.machine.look(two.here).is_some();
+            assert_eq!(goes_on, command == Command::TXMEDIA, "{command:?}: whoever was let go is over");
+        }
+    }
+
+    #[test]
+    fn rfc5456_6_9_1_who_is_released_acknowledges_that_once_and_by_its_timestamp() {
+        let mut two = Two::new();
+        two.ask();
+        two.ready();
+        let timestamp = 5000 + u32::from(two.oseq);
+        let sent = two.hear(Command::TXREL, &id_elements(5));
+        assert_eq!(sent, [(HERE, Command::ACK, timestamp)]);
+        assert_eq!(two.machine.remote(two.here), Some(THERE));
     }
 }

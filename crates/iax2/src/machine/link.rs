@@ -131,7 +131,8 @@ impl Link {
         self.met = false;
     }
 
-    /// Sends a full frame, timed with the next moment; `false` when too many wait to be acknowledged.
+    /// Sends a full frame, timed with the next moment; `false` when too many wait to be acknowledged, which those that end
+    /// a leg do not heed.
     pub(crate) fn full(
         &mut self,
         now: Instant,
@@ -160,7 +161,9 @@ impl Link {
     ) -> bool {
         let (source, dest, oseq, iseq) = (self.ours, self.theirs, self.window.next(), self.iseq);
         let frame = Full { source, dest, again: false, timestamp, oseq, iseq, kind, data };
-        if frame.is_sequenced() && self.window.is_full() {
+        // The other side has to hear of the end: there is a place for it beyond the window.
+        let is_room = if is_last(kind) { self.window.has_room_for_last() } else { !self.window.is_full() };
+        if frame.is_sequenced() && !is_room {
             return false;
         }
         let mut bytes = Vec::with_capacity(crate::frame::FULL_BYTES + data.len());
@@ -234,6 +237,11 @@ impl Link {
             again(frame, self.iseq, self.remote, self.keys.as_ref(), random, out);
         }
     }
+}
+
+/// Whether nothing is sent on a leg after this.
+fn is_last(kind: Kind) -> bool {
+    matches!(kind, Kind::Iax(Command::HANGUP | Command::REJECT | Command::REGREJ | Command::TXREL))
 }
 
 /// Sends a kept frame again: marked, and with what has arrived since.

@@ -92,6 +92,8 @@ pub(super) struct State {
     /// The timestamp that comes next at the codec's pace.
     next: Option<u32>,
     voice_in: Latest<FormatId>,
+    /// The other side is another one than before, with a clock of its own that no full frame has told yet.
+    anew: bool,
     video_out: Latest<Media>,
     video_in: Latest<Media>,
     /// When something was last heard.
@@ -154,16 +156,16 @@ impl State {
             let change = (transit.wrapping_sub(before) as i32).unsigned_abs().min(10_000);
             self.jitter = (self.jitter + change).saturating_sub((self.jitter + 8) / 16);
         }
-        if (timestamp.wrapping_sub(self.voice_in.timestamp) as i32) < 0 {
+        if !self.anew && (timestamp.wrapping_sub(self.voice_in.timestamp) as i32) < 0 {
             self.late = self.late.wrapping_add(1);
         } else {
             self.voice_in.timestamp = timestamp;
         }
     }
-    /// After a transfer both directions begin with full frames.
+    /// After a transfer both directions begin with full frames, and the clock heard is another one.
     pub(super) fn restart(&mut self) {
         (self.voice_out, self.video_out, self.next) = (Latest::default(), Latest::default(), None);
-        self.follows = None;
+        (self.follows, self.transit, self.anew) = (None, None, true);
     }
 }
 
@@ -236,8 +238,10 @@ pub(super) fn full_voice(
     out: &mut Out,
 ) {
     let Some(format) = format.format() else { return core.discard(Discard::Unexpected) };
-    if call.media.voice_in.format.is_none() {
+    if core::mem::take(&mut call.media.anew) || call.media.voice_in.format.is_none() {
         call.media.voice_in.timestamp = frame.timestamp;
+        // What was measured since in short timestamps was measured against the clock before.
+        (call.media.follows, call.media.transit) = (None, None);
     }
     call.media.voice_in.format = Some(format);
     // A full frame may have been repeated, so it says nothing of the way.

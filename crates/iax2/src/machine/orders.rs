@@ -323,6 +323,7 @@ impl Machine {
         text: &[u8],
         out: &mut Out,
     ) -> Result<(), Refused> {
+        let join = self.legs.get_mut(leg).and_then(Leg::call).and_then(|call| call.join);
         self.order(leg, now, out, |leg, core, out| {
             let command = match &leg.role {
                 Role::Call(call) => call.farewell(),
@@ -333,7 +334,10 @@ impl Machine {
             leg.link.full(now, Kind::Iax(command), &data, &mut core.random, out);
             leg.close();
             Ok(())
-        })
+        })?;
+        // The other one of two that were to talk directly goes on.
+        join.into_iter().for_each(|join| self.part(join, now, out));
+        Ok(())
     }
 
     /// Ends a call. There is no event: the leg is over for the driver at once.

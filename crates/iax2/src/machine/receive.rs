@@ -366,7 +366,7 @@ fn sequenced(
     know(leg, core, place, frame.source);
     // An acknowledgement that waited is carried by this frame's, or by its answer.
     leg.owed = None;
-    let sent = leg.link.sent();
+    let (sent, remote) = (leg.link.sent(), leg.link.remote);
     let fate = if leg.closing {
         match frame.kind {
             Kind::Iax(Command::HANGUP | Command::REJECT | Command::REGREJ) => Fate::Drop,
@@ -381,7 +381,10 @@ fn sequenced(
             Role::Notice => Fate::Keep,
         }
     };
-    if leg.link.sent() == sent {
+    // Who lets us go to a third side is acknowledged before we do.
+    let is_released =
+        leg.link.remote != remote || matches!(frame.kind, Kind::Iax(Command::TXREL)) && fate != Fate::Keep;
+    if !is_released && leg.link.sent() == sent {
         // Whoever is asked answers soon, and the answer acknowledges.
         let asked = matches!(
             frame.kind,

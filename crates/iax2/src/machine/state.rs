@@ -6,9 +6,9 @@ use super::watch::Watching;
 use super::{Leg, join::Join, link::Space, registrant::Registering};
 use crate::auth::Secret;
 use crate::frame::{Command, Discard, Element, FULL_BYTES, Full, Kind, write_element};
-use crate::limit::{Hosts, NUMBERS_OF_ADDRESS, NUMBERS_WITHOUT_TOKEN, Throttle};
+use crate::limit::{Hosts, NUMBERS_OF_ADDRESS, NUMBERS_WITHOUT_TOKEN, Throttle, host};
 use crate::number::{OwnNumbers, REST, REST_OWN, SHORT_LIFE, SINGLE, SharedNumbers, TRUNKED};
-use crate::token::{Tokens, address_bytes};
+use crate::token::{ADDRESS_BYTES, Tokens, address_bytes};
 use base::hash::{DigestMap, Key, Randomness};
 use base::{Cause, Deadlines, FormatId, Instant, Place, Slab, in_network};
 use core::net::{IpAddr, SocketAddr};
@@ -16,8 +16,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The number that answers without state carry; no leg has it.
 pub(super) const STATELESS: u16 = 1;
-/// Most remotes whose own numbers are kept: each is 48 octets, and is forgotten [`REST_OWN`] after its last number.
+/// Most remotes whose own numbers are kept, and most hosts whose remotes share theirs: each is 80 octets, and is forgotten
+/// twice [`REST_OWN`] after its last number.
 const REMOTES_MAX: usize = 1 << 18;
+/// Most remotes of one host that have numbers of their own; further ports of it share one sequence, which gives them all
+/// as many as one of them could have. More phones than this behind one address are rare, and 256 hosts are needed to fill
+/// the table, after which every further host shares among its own ports.
+const REMOTES_OF_HOST: u32 = 1024;
 /// Most registrations of ours, watched peers, trunks and joins, each.
 const OTHERS_MAX: usize = 1 << 16;
 /// Tries to find a shared number that the remote has not as its own already.
@@ -127,9 +132,15 @@ pub(super) struct Core {
     theirs: DigestMap<Place>,
     single: SharedNumbers,
     trunked: SharedNumbers,
+    /// By remote, or by host for those that share.
     own: DigestMap<OwnNumbers>,
-    /// Remotes in the order in which they are looked at to be forgotten.
-    remotes: VecDeque<(Instant, u128)>,
+    /// How many remotes of a host have numbers of their own.
+    remotes_of: DigestMap<u32>,
+    /// Hosts whose further remotes share.
+    sharing: usize,
+    /// Remotes, and whose host they are of, in the order in which they are looked at to be forgotten; hosts that share are
+    /// of none.
+    remotes: VecDeque<(Instant, u128, Option<u128>)>,
     own_resting: VecDeque<(Instant, u128)>,
     own_rests: DigestMap<()>,
     hosts: Hosts,
@@ -166,6 +177,8 @@ impl Core {
             single: SharedNumbers::new(SINGLE),
             trunked: SharedNumbers::new(TRUNKED),
             own: DigestMap::default(),
+            remotes_of: DigestMap::default(),
+            sharing: 0,
             remotes: VecDeque::new(),
             own_resting: VecDeque::new(),
             own_rests: DigestMap::default(),
@@ -216,6 +229,15 @@ impl Core {
     /// The leg that a remote means by its own number.
     pub(super) fn by_theirs(&self, remote: SocketAddr, number: u16) -> Option<Place> {
         self.theirs.get(&self.name(remote, number)).copied()
+    }
+    /// Whether a remote may mean this leg by our number: no other leg has it, and none whose late frames could come.
+    pub(super) fn is_ours_free(&self, remote: SocketAddr, number: u16, place: Place) -> bool {
+        let name = self.name(remote, number);
+        self.ours.get(&name).is_none_or(|holder| *holder == place) && !self.own_rests.contains_key(&name)
+    }
+    /// Whether a remote may mean this leg by its own number.
+    pub(super) fn is_theirs_free(&self, remote: SocketAddr, number: u16, place: Place) -> bool {
+        self.by_theirs(remote, number).is_none_or(|holder| holder == place)
     }
     pub(super) fn index_ours(&mut self, remote: SocketAddr, number: u16, place: Place) {
         self.ours.insert(self.name(remote, number), place);
@@ -272,21 +294,60 @@ impl Core {
         None
     }
 
-    fn take_own(&mut self, now: Instant, remote: SocketAddr) -> Option<u16> {
+    /// Whose sequence a remote takes its own numbers from: its own one, or that of its host. `None` when there are too many.
+    ///
+    /// A remote changes from one to the other only when nothing that it was given before could still be under way: while
+    /// the sequence of a host is kept no further remote of it gets one, and a remote that has one stays with it.
+    fn sequence_of(&mut self, now: Instant, remote: SocketAddr) -> Option<(u128, [u8; ADDRESS_BYTES])> {
         let bytes = address_bytes(remote);
         let name = self.key.digest(&[&bytes]);
-        if !self.own.contains_key(&name) {
-            if self.own.len() >= REMOTES_MAX {
-                return None;
-            }
-            self.own.insert(name, OwnNumbers::new(now, &mut self.random));
-            self.remotes.push_back((now, name));
+        if self.own.contains_key(&name) {
+            return Some((name, bytes));
         }
+        let host_bytes = address_bytes(SocketAddr::new(host(remote.ip()), 0));
+        let host = self.key.digest(&[b"host", &host_bytes]);
+        if self.own.contains_key(&host) {
+            return Some((host, host_bytes));
+        }
+        let remotes = self.remotes_of.get(&host).copied().unwrap_or(0);
+        let (name, bytes, of) = match remotes < REMOTES_OF_HOST && self.own.len() - self.sharing < REMOTES_MAX
+        {
+            true => (name, bytes, Some(host)),
+            false if self.sharing < REMOTES_MAX => (host, host_bytes, None),
+            false => return None,
+        };
+        match of {
+            Some(host) => *self.remotes_of.entry(host).or_default() += 1,
+            None => self.sharing += 1,
+        }
+        self.own.insert(name, OwnNumbers::new(now, &mut self.random));
+        self.remotes.push_back((now, name, of));
+        Some((name, bytes))
+    }
+
+    fn take_own(&mut self, now: Instant, remote: SocketAddr) -> Option<u16> {
+        let (name, sequence) = self.sequence_of(now, remote)?;
+        let bytes = address_bytes(remote);
         let (key, ours, rests) = (self.key, &self.ours, &self.own_rests);
-        self.own.get_mut(&name)?.take(now, key, &bytes, |number| {
+        self.own.get_mut(&name)?.take(now, key, &sequence, |number| {
             let name = key.digest(&[&bytes, &number.to_le_bytes()]);
             ours.contains_key(&name) || rests.contains_key(&name)
         })
+    }
+
+    /// A sequence of numbers is forgotten.
+    fn forget_sequence(&mut self, name: u128, of: Option<u128>) {
+        self.own.remove(&name);
+        let Some(host) = of else {
+            self.sharing -= 1;
+            return;
+        };
+        if let Some(count) = self.remotes_of.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.remotes_of.remove(&host);
+            }
+        }
     }
 
     /// What has rested is free.
@@ -300,14 +361,13 @@ impl Core {
         self.single.wake(now);
         self.trunked.wake(now);
         // A remote is forgotten when nothing that it was given could still be under way.
-        while let Some((_, name)) = self.remotes.pop_front_if(|(since, _)| now - *since >= REST_OWN * 2) {
+        while let Some((_, name, of)) = self.remotes.pop_front_if(|(since, ..)| now - *since >= REST_OWN * 2)
+        {
             match self.own.get(&name) {
                 Some(numbers) if now - numbers.last_used() < REST_OWN * 2 => {
-                    self.remotes.push_back((now, name));
+                    self.remotes.push_back((now, name, of));
                 }
-                _ => {
-                    self.own.remove(&name);
-                }
+                _ => self.forget_sequence(name, of),
             }
         }
     }
@@ -463,5 +523,69 @@ impl Challenged {
     /// Whether the answer proves a password.
     pub(super) fn check(&self, fields: &crate::frame::Fields<'_>) -> bool {
         crate::auth::check(&self.secret, self.methods, &self.challenge, fields.md5, fields.password)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+    use std::collections::BTreeSet;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+    fn core() -> Core {
+        let settings = Settings { numbers_of_address: u32::MAX, ..Settings::default() };
+        Core::new(at(0), Key::new(5), settings)
+    }
+    fn remote(host: u8, port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, host], port))
+    }
+
+    #[test]
+    fn ports_of_one_host_fill_no_table_and_those_beyond_the_bound_share_numbers_that_rest_all_the_same() {
+        let mut core = core();
+        let mut shared = BTreeSet::new();
+        for port in 1..=5000 {
+            let number = core.take_number(at(0), remote(1, port), Space::Own, None).expect("a number");
+            if u32::from(port) > REMOTES_OF_HOST {
+                assert!(shared.insert(number), "port {port} was given a number that another has");
+            }
+        }
+        assert_eq!(core.own.len(), REMOTES_OF_HOST as usize + 1);
+        assert!(core.take_number(at(0), remote(2, 4569), Space::Own, None).is_some(), "another host");
+        // Of one sequence no number comes back before its rest, whichever port asks.
+        for second in 0..119 {
+            for port in 2000..2200 {
+                match core.take_number(at(second), remote(1, port), Space::Own, None) {
+                    Some(number) => assert!(shared.insert(number), "{number} at {second} s"),
+                    None => assert!(shared.len() > 20_000, "{} were given", shared.len()),
+                }
+            }
+        }
+        // Whoever shared does so until nothing of that is under way.
+        assert!(core.take_number(at(130), remote(1, 3000), Space::Own, None).is_some());
+        core.wake_numbers(at(240));
+        assert!(core.take_number(at(240), remote(1, 9000), Space::Own, None).is_some());
+        assert_eq!(
+            (core.own.len(), core.sharing),
+            (1, 1),
+            "the ports before are forgotten, and a new one shares"
+        );
+        for second in [500, 900, 1300] {
+            core.wake_numbers(at(second));
+        }
+        assert_eq!((core.own.len(), core.remotes_of.len(), core.sharing, core.remotes.len()), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_host() {
+        let mut core = core();
+        for last in 0..3000u16 {
+            let ip = core::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 7, 0, 0, 0, last);
+            assert!(core.take_number(at(0), SocketAddr::from((ip, 4569)), Space::Own, None).is_some());
+        }
+        assert_eq!(core.own.len(), REMOTES_OF_HOST as usize + 1);
     }
 }

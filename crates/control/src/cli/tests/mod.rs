@@ -9,6 +9,7 @@ mod inside;
 mod plan;
 mod process;
 mod queues;
+mod realtime;
 mod sight;
 mod sip;
 mod table;

@@ -252,8 +252,7 @@ options! {
     callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" and the number in angle brackets.";
     regcontext: Text = "", "Context that gets an extension for each peer while it is registered.";
     tos: Tos = "0", "DSCP and ECN bits of all packets.";
-    cos: Int<0, 7> = "0", "Priority bits of Ethernet (802.1p).",
-        Later "0" "packets leave with the priority of the machine";
+    cos: Int<0, 7> = "0", "Priority (802.1p) of all packets; 7 needs CAP_NET_ADMIN.";
     rtcachefriends: YesNo = "no", "Remember users and peers of a database; else it is asked whenever one is wanted. See [realtime.md](realtime.md#users-and-peers-of-iax2).";
     rtupdate: YesNo = "yes", "Write to the database where peers of it are registered.";
     rtautoclear: AutoClear = "no", "Forget a peer of a database when its registration ends, or what is remembered so many seconds after it was read.";

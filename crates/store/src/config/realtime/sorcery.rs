@@ -2,7 +2,7 @@
 
 use super::Families;
 use crate::config::kind::{Int, Seconds, YesNo};
-use crate::config::{Object as _, Row, Status, options, read_object, suggestion};
+use crate::config::{Object as _, Row, Status, options, read_object, read_settings, suggestion};
 use conf::{File, Findings, Place, Section, Variable};
 use std::collections::BTreeMap;
 
@@ -13,12 +13,20 @@ options! {
     object_lifetime_maximum: Seconds<0, 31_536_000> = "0", "After so long an object is asked for anew, and who wants it waits; 0: never.";
     object_lifetime_stale: Seconds<0, 31_536_000> = "0", "After so long an object that is wanted serves at once, and is asked for anew behind it; 0: never.";
     expire_on_reload: YesNo = "no", "A reload forgets what is remembered.";
-    full_backend_cache: YesNo = "no", "All objects are remembered at once, and what is not among them does not exist until the next reload, `sorcery memory cache populate` or lifetime.";
+    full_backend_cache: YesNo = "no", "All objects are remembered at once, and what is not among them does not exist until the next reload, `sorcery memory cache populate` or lifetime. Of more than `maximum_objects` those that are not remembered are asked for one by one.";
     negative_lifetime: Seconds<0, 86_400> = "10", "For so long it is remembered that there is no such object.";
     serve_while_down: Seconds<0, 31_536_000> = "86400", "For so long what is remembered serves beyond its lifetime while the database does not answer.";
     @recognised {
         "name" "*" Ignored "a cache is called by its module and type, such as res_pjsip/endpoint";
     }
+}
+
+options! {
+    /// What `[general]` of `sorcery.conf` says.
+    SorceryGeneral, "sorcery.conf", "general", IsIgnored;
+    update_or_create_on_update_miss: YesNo = "no", "Make the row of a contact that is to be changed and is gone.",
+        Ignored "yes" "a row that is gone is made again in any case";
+    @recognised {}
 }
 
 /// One place that objects lie in.
@@ -138,6 +146,7 @@ pub(super) fn rows() -> Vec<Row> {
             )
         },
     ];
+    rows.extend(SorceryGeneral::rows());
     rows.extend(MemoryCache::rows());
     rows
 }
@@ -146,7 +155,8 @@ impl Sorcery {
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
         let mut sorcery = Self::default();
-        for section in file.objects() {
+        let _: SorceryGeneral = read_settings(file, "general", findings);
+        for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
             if let Some((_, _, why)) = ELSEWHERE.iter().find(|(module, ..)| *module == &*section.name) {
                 findings.note(&section.place, format!("[{}] has no effect: {why}", section.name), "");
                 continue;
@@ -280,6 +290,14 @@ fn cache(text: &str, line: &Variable, findings: &mut Findings) -> MemoryCache {
         let message =
             "object_lifetime_stale is not below object_lifetime_maximum: nothing is ever served stale";
         findings.warning(&line.place, message, "make object_lifetime_stale the smaller of the two");
+    }
+    if cache.full_backend_cache && cache.maximum_objects > 0 {
+        let message = format!(
+            "{}: of a table with more than maximum_objects={} rows not all are remembered (full_backend_cache); those \
+             that are not are asked for one by one",
+            line.name, cache.maximum_objects
+        );
+        findings.note(&line.place, message, "leave maximum_objects out, unless the table stays below it");
     }
     cache
 }

@@ -197,10 +197,12 @@ fn native_files_describe_their_databases() {
 fn sorcery_places_objects_and_says_what_is_remembered() {
     let secs = Duration::from_secs;
     let mut findings = Findings::new();
-    let text = "[res_pjsip]\nendpoint/cache=memory_cache,maximum_objects=10,object_lifetime_maximum=900,object_lifetime_stale=300,\
-                expire_on_reload=yes,full_backend_cache=yes\nendpoint=realtime,ps_endpoints\n\
+    let text = "[general]\nupdate_or_create_on_update_miss=yes\n\
+                [res_pjsip]\nendpoint/cache=memory_cache,maximum_objects=10,object_lifetime_maximum=900,object_lifetime_stale=300,\
+                expire_on_reload=yes\nendpoint=realtime,ps_endpoints\n\
                 endpoint=config,pjsip.conf,criteria=type=endpoint\naor=config,pjsip.conf,criteria=type=aor\naor=realtime,ps_aors\n\
-                auth=realtime,ps_auths\ntransport=config,pjsip.conf,criteria=type=transport\n\
+                auth=realtime,ps_auths\n\
+                auth/cache=memory_cache,full_backend_cache=yes\ntransport=config,pjsip.conf,criteria=type=transport\n\
                 [res_pjsip_endpoint_identifier_ip]\nidentify=realtime,ps_endpoint_id_ips\n";
     let read = file("sorcery.conf", text, &mut findings).unwrap();
     let sorcery = Sorcery::read(&read, &mut findings);
@@ -210,7 +212,8 @@ fn sorcery_places_objects_and_says_what_is_remembered() {
     assert_eq!(family, "ps_endpoints");
     assert_eq!((cache.maximum_objects, cache.object_lifetime_maximum), (10, secs(900)));
     assert_eq!((cache.object_lifetime_stale, cache.expire_on_reload), (secs(300), true));
-    assert!(cache.full_backend_cache);
+    let of_auths = sorcery.realtime("auth").unwrap().1.unwrap();
+    assert_eq!((cache.full_backend_cache, of_auths.full_backend_cache), (false, true));
     for (kind, in_file, database_first, is_realtime) in [
         ("endpoint", true, true, true),
         ("aor", true, false, true),
@@ -241,6 +244,12 @@ fn what_sorcery_cannot_do_is_told() {
             "[res_pjsip]\nendpoint/cache=memory_cache,object_lifetime_maximum=5,object_lifetime_stale=5\n",
             "nothing is ever served stale",
         ),
+        (
+            "[res_pjsip]\nendpoint/cache=memory_cache,full_backend_cache=yes,maximum_objects=100\n",
+            "of a table with more than maximum_objects=100 rows not all are remembered",
+        ),
+        ("[general]\nupdate_or_create_on_update_miss=no\n", "a row that is gone is made again in any case"),
+        ("[general]\nupdate_or_create=yes\n", "no option `update_or_create`"),
         ("[res_stir_shaken]\ncertificate=realtime,x\n", "has no effect"),
     ] {
         let mut findings = Findings::new();
