@@ -5,24 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ChannelId;
-use call::{Chan, Core, DeviceState, Notice, Shard, Watched};
+use call::{CUSTOM_FAMILY, Chan, Core, DeviceState, Notice, Shard, Watched};
 use dialplan::Program;
 
 use crate::Call;
-
-/// Family of the database that keeps what `DEVICE_STATE(Custom:…)` was set to.
-const CUSTOM_FAMILY: &str = "CustomDevstate";
 
 /// The name of a custom device (`Custom:lamp`).
 pub fn custom_name(device: &str) -> Option<&str> {
     let (tech, name) = device.split_once(':')?;
     tech.eq_ignore_ascii_case("Custom").then_some(name)
-}
-
-/// Sets a custom device; hints on it change at the end of the turn.
-pub fn set_custom(core: &mut Core, name: &str, state: DeviceState) {
-    core.services.db.put(CUSTOM_FAMILY, name, state.name());
-    core.touched_devices.push(format!("Custom:{name}"));
 }
 
 /// The state of one device, `PJSIP/6001` or `Custom:lamp`, here and on servers that tell us.
@@ -171,6 +162,7 @@ impl Hints {
     pub fn update(&mut self, shard: &Rc<Shard>) {
         let (touched, program, watched) = {
             let mut core = shard.core.borrow_mut();
+            core.light_diversions();
             let same = self.program.as_ref().is_some_and(|known| Arc::ptr_eq(known, &core.program));
             let idle = core.touched_devices.is_empty() && !core.board.has_requests();
             if idle && same && !core.outward.wants_all {
