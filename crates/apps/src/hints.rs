@@ -93,7 +93,7 @@ pub fn member_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     let devices = devices_of(&shard.core.borrow(), context, exten);
     let Some(devices) = devices else { return DeviceState::Invalid };
     let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
-    hint_state(shard, &nobody.expand(&devices.replace("${EXTEN}", exten)))
+    hint_state(shard, &nobody.expand_at(context, exten, &devices))
 }
 
 /// Tells a queue what those devices of its members do of which it has not heard.
@@ -261,7 +261,7 @@ impl Hints {
         let devices = devices_of(&shard.core.borrow(), &extension.context, &extension.exten);
         let state = devices.map(|devices| {
             let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
-            let devices = nobody.expand(&devices.replace("${EXTEN}", &extension.exten));
+            let devices = nobody.expand_at(&extension.context, &extension.exten, &devices);
             for device in devices.split('&').map(str::trim) {
                 self.followed_by.entry(device.to_ascii_lowercase()).or_default().push(extension.clone());
             }
