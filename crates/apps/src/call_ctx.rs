@@ -135,6 +135,12 @@ impl Call {
         dialplan::expand_text(&mut Scope::new(self), text, &mut out);
         out
     }
+    /// The same of text that belongs to an extension, which `${EXTEN}` and `${CONTEXT}` in it name.
+    pub fn expand_at(&self, context: &str, exten: &str, text: &str) -> String {
+        let mut out = String::new();
+        dialplan::expand_text(&mut Scope::at(self, context, exten), text, &mut out);
+        out
+    }
     /// Writes a log line about this channel, from the application that runs.
     pub fn log(&self, level: Level, text: &str) {
         let app = self.run.app.get();

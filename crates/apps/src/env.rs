@@ -12,12 +12,18 @@ use crate::Call;
 /// One expansion on a call.
 pub(crate) struct Scope<'a> {
     call: &'a Call,
+    /// Context and extension that `${CONTEXT}` and `${EXTEN}` are, when they are not those where the call stands.
+    place: Option<(&'a str, &'a str)>,
     depth: u32,
 }
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(call: &'a Call) -> Self {
-        Self { call, depth: 0 }
+        Self { call, place: None, depth: 0 }
+    }
+    /// The same for text that belongs to an extension: a hint.
+    pub(crate) fn at(call: &'a Call, context: &'a str, exten: &'a str) -> Self {
+        Self { call, place: Some((context, exten)), depth: 0 }
     }
 }
 
@@ -44,6 +50,17 @@ impl Env for Scope<'_> {
     }
 
     fn builtin(&self, which: Builtin, out: &mut String) -> bool {
+        match (self.place, which) {
+            (Some((_, exten)), Builtin::Exten) => {
+                out.push_str(exten);
+                return true;
+            }
+            (Some((context, _)), Builtin::Context) => {
+                out.push_str(context);
+                return true;
+            }
+            _ => {}
+        }
         if matches!(which, Builtin::Hint | Builtin::Hintname) {
             let at = self.call.here().location();
             if let Some((devices, name)) = self.call.hint_of(&at.context, &at.exten) {

@@ -5,24 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ChannelId;
-use call::{Chan, Core, DeviceState, Notice, Shard, Watched};
+use call::{CUSTOM_FAMILY, Chan, Core, DeviceState, Notice, Shard, Watched};
 use dialplan::Program;
 
 use crate::Call;
-
-/// Family of the database that keeps what `DEVICE_STATE(Custom:…)` was set to.
-const CUSTOM_FAMILY: &str = "CustomDevstate";
 
 /// The name of a custom device (`Custom:lamp`).
 pub fn custom_name(device: &str) -> Option<&str> {
     let (tech, name) = device.split_once(':')?;
     tech.eq_ignore_ascii_case("Custom").then_some(name)
-}
-
-/// Sets a custom device; hints on it change at the end of the turn.
-pub fn set_custom(core: &mut Core, name: &str, state: DeviceState) {
-    core.services.db.put(CUSTOM_FAMILY, name, state.name());
-    core.touched_devices.push(format!("Custom:{name}"));
 }
 
 /// The state of one device, `PJSIP/6001` or `Custom:lamp`, here and on servers that tell us.
@@ -102,7 +93,7 @@ pub fn member_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     let devices = devices_of(&shard.core.borrow(), context, exten);
     let Some(devices) = devices else { return DeviceState::Invalid };
     let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
-    hint_state(shard, &nobody.expand(&devices.replace("${EXTEN}", exten)))
+    hint_state(shard, &nobody.expand_at(context, exten, &devices))
 }
 
 /// Tells a queue what those devices of its members do of which it has not heard.
@@ -186,6 +177,7 @@ impl Hints {
     pub fn update(&mut self, shard: &Rc<Shard>) {
         let (touched, program, watched) = {
             let mut core = shard.core.borrow_mut();
+            core.light_diversions();
             let same = self.program.as_ref().is_some_and(|known| Arc::ptr_eq(known, &core.program));
             let idle = core.touched_devices.is_empty() && !core.board.has_requests();
             if idle && same && !core.outward.wants_all {
@@ -284,7 +276,7 @@ impl Hints {
         let devices = devices_of(&shard.core.borrow(), &extension.context, &extension.exten);
         let state = devices.map(|devices| {
             let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
-            let devices = nobody.expand(&devices.replace("${EXTEN}", &extension.exten));
+            let devices = nobody.expand_at(&extension.context, &extension.exten, &devices);
             for device in devices.split('&').map(str::trim) {
                 self.followed_by.entry(device.to_ascii_lowercase()).or_default().push(extension.clone());
             }

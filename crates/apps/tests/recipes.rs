@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use base::Cause;
+use call::Diversion;
 use call::voicemail::{Account, BoxName, Voicemail};
 use common::*;
 use sim::{Act, World};
@@ -98,6 +99,52 @@ fn do_not_disturb_is_turned_on_and_off_and_shown() {
         let from = world.transcript().len();
         dial(&mut world, "6009", "6001", &[], 9000);
         assert_eq!(called(&world, from), expected, "after {exten}");
+    }
+    assert_eq!(warnings(&world), [""; 0]);
+}
+
+#[test]
+fn what_keys_of_phones_set_is_obeyed() {
+    let mut world = site("keys");
+    let reaches = |world: &mut World, exten: &str, expected: &[&str], when: &str| {
+        let from = world.transcript().len();
+        dial(world, "6009", exten, &[], 60_000);
+        assert_eq!(called(world, from), expected, "{when}: {:#?}", &world.transcript()[from..]);
+    };
+    let set = |world: &mut World, diversion, to: Option<&str>| {
+        assert!(world.shard.core.borrow_mut().set_diversion("6001", diversion, to));
+    };
+    for (diversion, to, on, off) in [
+        (Diversion::Disturb, "YES", vec![], vec!["6001"]),
+        (Diversion::All, "6002", vec!["6002"], vec!["6001"]),
+    ] {
+        set(&mut world, diversion, Some(to));
+        reaches(&mut world, "6001", &on, "set");
+        set(&mut world, diversion, None);
+        reaches(&mut world, "6001", &off, "no more");
+    }
+    for (code, expected) in
+        [("*78", vec![]), ("*79", vec!["6001"]), ("*726002", vec!["6002"]), ("*73", vec!["6001"])]
+    {
+        dial(&mut world, "6001", code, &[], 9000);
+        reaches(&mut world, "6001", &expected, code);
+    }
+    world.phone("6001", phone(&[(500, Act::Hangup(Cause::USER_BUSY))]));
+    set(&mut world, Diversion::Busy, Some("6002"));
+    reaches(&mut world, "6001", &["6001", "6002"], "busy");
+    for (rings, rung_ms) in [(None, 20_000), (Some(2), 10_000)] {
+        world.phone("6001", phone(&[(0, Act::Ring)]));
+        set(&mut world, Diversion::NoAnswer, Some("6002"));
+        world.shard.core.borrow_mut().set_rings("6001", rings);
+        let (from, begun) = (world.transcript().len(), world.now().as_millis());
+        dial(&mut world, "6009", "6001", &[], 60_000);
+        assert_eq!(called(&world, from), ["6001", "6002"], "no answer");
+        let lines = &world.transcript()[from..];
+        let second = lines.iter().find(|line| line.contains("6002") && line.ends_with(" is called"));
+        let at: u64 = second
+            .and_then(|line| line.split_whitespace().next()?.parse().ok())
+            .unwrap_or_else(|| panic!("{lines:#?}"));
+        assert_eq!(at.saturating_sub(begun) / 1000 * 1000, rung_ms, "{rings:?}: {lines:#?}");
     }
     assert_eq!(warnings(&world), [""; 0]);
 }

@@ -605,3 +605,56 @@ fn hints_tell_when_their_devices_change() {
     assert_eq!(told, [("100".to_owned(), call::DeviceState::InUse)]);
     assert_eq!(noted(&world), ["INUSE SIM/6002&Custom:lamp"]);
 }
+
+#[test]
+fn the_hint_of_a_pattern_knows_each_number_of_its_own() {
+    let mut world = world(
+        "[default]\nexten => _*76XXX,hint,Custom:DND${EXTEN:3}-${CONTEXT}\n\
+         exten => 1,1,NoOp(${HINT(*76123)} ${EXTENSION_STATE(*76123)} ${EXTENSION_STATE(*76124)})\n",
+    );
+    world.watch();
+    let shard = world.shard.clone();
+    let mut hints = apps::hints::Hints::default();
+    let lamp = |exten: &str| {
+        std::rc::Rc::new(call::Watched { context: "default".to_owned(), exten: exten.to_owned() })
+    };
+    let (lit, dark) = (lamp("*76123"), lamp("*76124"));
+    shard.core.borrow_mut().board.follow(&lit);
+    shard.core.borrow_mut().board.follow(&dark);
+    hints.update(&shard);
+    shard.core.borrow_mut().set_custom_device("DND123-default", call::DeviceState::InUse);
+    hints.update(&shard);
+    let core = shard.core.borrow();
+    assert_eq!(core.board.state(&lit), Some(call::DeviceState::InUse));
+    assert_eq!(core.board.devices(&lit).collect::<Vec<_>>(), ["Custom:DND123-default"]);
+    assert_eq!(core.board.state(&dark), Some(call::DeviceState::Unknown));
+    drop(core);
+    call(&mut world, "1", &[]);
+    world.run();
+    assert_eq!(noted(&world), ["Custom:DND123-default INUSE UNKNOWN"]);
+}
+
+#[test]
+fn lamps_follow_what_is_set_of_a_number_whoever_sets_it() {
+    use call::Diversion;
+    let world = world("[default]\nexten => 1,1,NoOp()\n");
+    let shard = world.shard.clone();
+    let mut hints = apps::hints::Hints::default();
+    let mut lamps = |act: &dyn Fn(&mut call::Core)| {
+        act(&mut shard.core.borrow_mut());
+        hints.update(&shard);
+        shard.core.borrow_mut().take_diverted();
+        ["DND6001", "CF6001"].map(|name| world.stored("CustomDevstate", name).unwrap_or_default())
+    };
+    assert_eq!(lamps(&|core| assert!(core.set_diversion("6001", Diversion::Busy, Some("6002")))), ["", ""]);
+    assert_eq!(
+        lamps(&|core| assert!(core.set_diversion("6001", Diversion::Disturb, Some("YES")))),
+        ["INUSE", ""]
+    );
+    assert_eq!(lamps(&|core| assert!(core.services.db.put("CFIM", "6001", "6002"))), ["INUSE", "INUSE"]);
+    assert_eq!(lamps(&|core| assert!(core.services.db.delete_tree("DND", ""))), ["NOT_INUSE", "INUSE"]);
+    assert_eq!(
+        lamps(&|core| assert!(core.set_diversion("6001", Diversion::All, None))),
+        ["NOT_INUSE", "NOT_INUSE"]
+    );
+}

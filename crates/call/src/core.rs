@@ -211,6 +211,8 @@ pub struct Core {
     pub touched_devices: Vec<String>,
     /// What is watched from outside: extensions with hints, mailboxes.
     pub board: crate::Board,
+    /// Numbers whose call forward or do-not-disturb has changed.
+    pub(crate) diverted: crate::diversion::Noted,
     /// What switches of the dialplan say of numbers.
     pub switches: crate::Switches,
     /// What devices do on other servers.
@@ -303,9 +305,12 @@ impl Core {
         program: std::sync::Arc<dialplan::Program>,
         seed: u64,
     ) -> Self {
+        let diverted = crate::diversion::Noted::default();
+        let db = Box::new(crate::diversion::Noting::new(services.db, &diverted));
         Self {
             now: Instant::ZERO,
-            services,
+            services: Services { db, ..services },
+            diverted,
             settings: Rc::new(settings),
             program,
             registered: dialplan::Registered::default(),

@@ -23,6 +23,7 @@ pub mod charge;
 pub mod conference;
 mod connect;
 mod core;
+mod diversion;
 mod engaged;
 mod exchange;
 mod exec;
@@ -71,6 +72,7 @@ pub use channel::{
 };
 pub use connect::{Interception, Told};
 pub use core::{Advance, Core, MachineSettings, Reach, Settings, Statistics};
+pub use diversion::{CUSTOM_FAMILY, Diversion};
 pub use exchange::{Coupling, Exchange, StandIn};
 pub use exec::{Executor, TaskId};
 pub use fax::FaxWatch;

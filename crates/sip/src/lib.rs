@@ -6,6 +6,7 @@
 pub mod agreement;
 mod dialog;
 pub mod digest;
+pub mod feature;
 mod form;
 pub mod frame;
 pub mod header;
@@ -25,6 +26,7 @@ pub mod subscription;
 mod transaction;
 pub mod uri;
 pub mod write;
+pub mod xml;
 
 pub use form::Form;
 pub use header::{CSeq, Contact, HeaderName, Method, NameAddr, Via};

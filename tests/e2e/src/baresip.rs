@@ -192,6 +192,11 @@ impl Baresip {
         self.command("resume", "");
     }
 
+    /// Sends whom it talks to elsewhere, by REFER.
+    pub fn transfer(&mut self, uri: &str) {
+        self.command("transfer", uri);
+    }
+
     /// Types digits into the call, one after the other.
     pub fn type_digits(&mut self, digits: &str) {
         for digit in digits.chars() {
@@ -221,6 +226,13 @@ impl Baresip {
             .map(|file| file.path())
             .filter(|path| path.display().to_string().ends_with("dec.wav"))
             .max()
+    }
+
+    /// Waits until what it hears is these tones of some, all at once and no others.
+    pub fn until_hears(&self, expected: &[f64], of: &[f64]) {
+        let lately = || tone::lately(&self.speech(), of);
+        let heard = wait::for_some(wait::SOON, || (lately() == expected).then_some(()));
+        assert!(heard.is_some(), "{:?} is heard, not {expected:?}\n{}", lately(), self.place.read("output"));
     }
 
     /// Waits until it has heard half a second of a tone.

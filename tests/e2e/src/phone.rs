@@ -455,6 +455,39 @@ impl Phone {
         self.response(&branch, true)
     }
 
+    /// Subscribes as [`Phone::ask_with`] asks, which must be granted, and keeps the dialog for [`Phone::set`].
+    pub fn subscribe(&mut self, user: &str, more: &str) -> Message {
+        let granted = self.ask_with("SUBSCRIBE", user, more);
+        assert_eq!(granted.status(), Some(200), "subscribing to {user}:\n{}", granted.text());
+        let mut dialog = self.new_dialog(user);
+        // The one that was granted, not another.
+        dialog.call_id = granted.must("Call-ID").to_owned();
+        dialog.local = granted.must("From").to_owned();
+        dialog.remote = granted.must("To").to_owned();
+        dialog.target = granted.contact().unwrap_or(&dialog.target).to_owned();
+        dialog.sequence =
+            granted.must("CSeq").split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+        self.dialog = Some(dialog);
+        granted
+    }
+
+    /// A SUBSCRIBE inside the subscription with a body of this type; answers the challenge; the final response.
+    pub fn set(&mut self, more: &str, kind: &str, body: &str) -> Message {
+        let mut dialog = self.dialog.clone().expect("a subscription is there");
+        dialog.sequence += 1;
+        let target = dialog.target.clone();
+        let branch = self.typed(("SUBSCRIBE", &target), &dialog, more, (kind, body));
+        let mut answer = self.response(&branch, true);
+        if let Some(credentials) = self.credentials(&answer, "SUBSCRIBE", &target) {
+            dialog.sequence += 1;
+            let more = more.to_owned() + &credentials;
+            let branch = self.typed(("SUBSCRIBE", &target), &dialog, &more, (kind, body));
+            answer = self.response(&branch, true);
+        }
+        self.dialog = Some(dialog);
+        answer
+    }
+
     /// Sends the same request twice, as a net that doubles datagrams does; otherwise as [`Phone::begin`].
     pub fn doubled(&mut self) {
         self.double = true;

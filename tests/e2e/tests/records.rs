@@ -139,6 +139,70 @@ fn a_record_that_was_seen_survives_kill_9() {
     assert_eq!(server.records(), [before]);
 }
 
+#[test]
+fn no_kill_while_calls_end_loses_a_line_that_was_there_or_leaves_half_a_one() {
+    const SEED: u64 = 0x5eed_0c4d;
+    let dialplan = "[test]\nexten => _1XX,1,Answer()\n same => n,QueueLog(sales,${UNIQUEID},NONE,MARK,\"of\" ${EXTEN})\n \
+                    same => n,Hangup()\n";
+    let site = Site::new("kills")
+        .phone("alice")
+        .dialplan(dialplan)
+        .add("cel.conf", "[general]\nenable=yes\nevents=ALL\n")
+        .add("cel_custom.conf", "[mappings]\nall.csv => ${eventtype}|${CHANNEL(uniqueid)}|${CSV_QUOTE(${CHANNEL(channame)})}|end\n")
+        .add("queues.conf", "[sales]\n");
+    let mut server = Server::start(site);
+    let files = ["cdr-csv/Master.csv", "cel-custom/all.csv", "queue_log"];
+    let read = |server: &Server, file: &str| -> String {
+        std::fs::read_to_string(server.site.place.join("log").join(file)).unwrap_or_default()
+    };
+    let whole = |file: &str, line: &str| match file {
+        "queue_log" => line.split('|').count() >= 5,
+        "cel-custom/all.csv" => line.split('|').count() == 4 && line.ends_with("|end"),
+        _ => line.matches('"').count() % 2 == 0 && line.contains("\",\""),
+    };
+    let mut random = SEED;
+    // SplitMix64.
+    let mut below = |most: u64| {
+        random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33) % most
+    };
+    let mut seen: [Vec<String>; 3] = Default::default();
+    for round in 0..8 {
+        let mut alice = Phone::new(server.site.sip, "alice");
+        for n in 0..=below(12) {
+            alice.must_call(&format!("1{round}{}", n % 10));
+            alice.until_hung_up();
+        }
+        // Up to a fifth of a second of waiting for company, writing and forcing to disk.
+        let until = std::time::Instant::now() + Duration::from_millis(below(200));
+        while std::time::Instant::now() < until {
+            for (file, seen) in files.iter().zip(&mut seen) {
+                let text = read(&server, file);
+                let ended = text.rfind('\n').map_or("", |at| &text[..at]);
+                *seen = ended.lines().map(str::to_owned).collect();
+            }
+        }
+        server.kill_and_restart();
+    }
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_call("199");
+    alice.until_hung_up();
+    for (file, seen) in files.iter().zip(&seen) {
+        let text = wait::until("the last call is there", || {
+            let text = read(&server, file);
+            (text.lines().count() > seen.len() && text.ends_with('\n')).then_some(text)
+        });
+        let lines: Vec<&str> = text.lines().collect();
+        let before: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert!(lines.starts_with(&before), "seed {SEED:#x}: {file} lost one of {before:#?}: {lines:#?}");
+        assert!(seen.len() > 8, "{file}: {}", seen.len());
+        for line in lines {
+            assert!(whole(file, line), "seed {SEED:#x}: {file}: {line}");
+        }
+    }
+}
+
 /// Longest wait for the manager's next line.
 const LINE_WAIT: Duration = Duration::from_secs(60);
 

@@ -143,3 +143,88 @@ fn rfc6665_4_2_2_a_lamp_over_udp_goes_on_in_its_dialog_after_a_kill() {
     assert_eq!(shown["subscriptions"].as_array().map(Vec::len), Some(1), "{shown}");
     server.until_idle();
 }
+
+/// What the next NOTIFY of a phone's keys says: an element of each document.
+fn keys(phone: &mut Phone) -> Vec<String> {
+    let notify = told(phone);
+    assert_eq!(notify.must("Event"), "as-feature-event");
+    let text = notify.text();
+    let value = |part: &str, name: &str| {
+        let rest = part.split(&format!("<{name}>")).nth(1)?;
+        Some(rest.split("</").next().unwrap_or_default().to_owned())
+    };
+    let word = |part: &str| match value(part, "doNotDisturbOn") {
+        Some(on) => Some(format!("DND {on}")),
+        None => Some(format!("{} {}", value(part, "forwardingType")?, value(part, "forwardTo")?)),
+    };
+    text.split("<?xml").filter_map(word).collect()
+}
+
+#[test]
+fn a_key_a_code_and_a_manager_set_the_same_do_not_disturb_and_all_phones_show_it() {
+    const KIND: &str = "application/x-as-feature-event+xml";
+    const NAMESPACE: &str = "http://www.ecma-international.org/standards/ecma-323/csta/ed3";
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md"))
+        .expect("the page");
+    let recipe = page.split("<!-- recipe: keys -->\n```\n").nth(1).and_then(|rest| rest.split("```").next());
+    let dialplan =
+        recipe.expect("the recipe").replace("[phones]", "[test]").replace("Goto(phones", "Goto(test");
+    let site = ["6001", "6002", "6003"].into_iter().fold(Site::new("keys"), Site::phone).dialplan(&dialplan);
+    let server = Server::start(site);
+    let phone = |name: &str| Phone::new(server.site.sip, name);
+    let (mut desk, mut home, mut boss, mut caller) =
+        (phone("6001"), phone("6001"), phone("6002"), phone("6003"));
+    desk.must_register();
+    boss.must_register();
+    let ask = format!("Event: as-feature-event\r\nAccept: {KIND}\r\nExpires: 600\r\n");
+    let off = ["DND false", "forwardImmediate ", "forwardBusy ", "forwardNoAns "];
+    for phone in [&mut desk, &mut home] {
+        phone.subscribe("6001", &ask);
+        assert_eq!(keys(phone), off);
+    }
+    boss.subscribe("*766001", LAMP);
+    assert_eq!(lamp(&mut boss), "terminated");
+    // The key.
+    let set = |on: bool| {
+        format!(
+            "<SetDoNotDisturb xmlns=\"{NAMESPACE}\"><device/><doNotDisturbOn>{on}</doNotDisturbOn></SetDoNotDisturb>"
+        )
+    };
+    assert_eq!(desk.set(&ask, KIND, &set(true)).status(), Some(200));
+    assert_eq!(
+        (keys(&mut desk), keys(&mut home)),
+        (vec!["DND true".to_owned()], vec!["DND true".to_owned()])
+    );
+    assert_eq!(lamp(&mut boss), "confirmed");
+    assert_eq!(server.database("DND", "6001"), "YES");
+    assert_eq!(caller.call("6001").status(), Some(486));
+    // A code, dialled by the other phone.
+    home.call("*79");
+    assert_eq!(
+        (keys(&mut desk), keys(&mut home)),
+        (vec!["DND false".to_owned()], vec!["DND false".to_owned()])
+    );
+    assert_eq!(lamp(&mut boss), "terminated");
+    // A manager client, or the console.
+    server.run("database put CFIM 6001 6002");
+    for phone in [&mut desk, &mut home] {
+        assert_eq!(keys(phone), ["forwardImmediate 6002"]);
+    }
+    caller.begin("6001");
+    let invite = boss.ring();
+    boss.take(&invite);
+    assert_eq!(caller.outcome().status(), Some(200));
+    caller.hang_up();
+    boss.until_hung_up();
+    // The key again, with a number that cannot be dialled: it shows how things stand.
+    let forward = |to: &str| {
+        format!(
+            "<SetForwarding xmlns=\"{NAMESPACE}\"><device/><forwardingType>forwardImmediate</forwardingType>\
+             <activateForward>true</activateForward><forwardDN>{to}</forwardDN></SetForwarding>"
+        )
+    };
+    assert_eq!(desk.set(&ask, KIND, &forward("Local/1@trunks")).status(), Some(200));
+    assert_eq!(keys(&mut desk), ["forwardImmediate 6002"]);
+    assert_eq!(desk.set(&ask, KIND, "<SetForwarding/>").status(), Some(400));
+    server.until_idle();
+}

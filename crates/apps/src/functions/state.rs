@@ -20,7 +20,7 @@ pub(super) fn write_device(call: &Call, device: &str, value: &str) -> Read {
     };
     let state =
         DeviceState::parse(value).ok_or_else(|| Fault::new(format!("'{value}' is no device state")))?;
-    call.chan.core(|core| hints::set_custom(core, name, state));
+    call.chan.core(|core| core.set_custom_device(name, state));
     Ok(())
 }
 

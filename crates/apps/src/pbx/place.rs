@@ -204,7 +204,8 @@ impl Call {
         let program = self.chan.core(|core| core.program.clone());
         let caller = self.caller_number();
         let hint = program.hint(query(&program, context, exten, &caller)?, &Scope::new(self))?;
-        Some((self.expand(&hint.devices), self.expand(&hint.presence)))
+        let written = |text: &str| self.expand_at(context, exten, text);
+        Some((written(&hint.devices), written(&hint.presence)))
     }
     /// The place that the run, or else the channel, stands at.
     pub(crate) fn here(&self) -> Place {

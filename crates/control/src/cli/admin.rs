@@ -530,7 +530,7 @@ impl Cli {
             ));
         };
         let Some(state) = DeviceState::parse(word) else { return Said::Usage };
-        apps::hints::set_custom(&mut self.site.shard.core.borrow_mut(), name, state);
+        self.site.shard.core.borrow_mut().set_custom_device(name, state);
         Said::done(format!("Changing {} to {}\n", clean(device), state.name()))
     }
 

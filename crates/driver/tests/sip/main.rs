@@ -7,6 +7,7 @@ mod charge;
 mod codecs;
 mod direct;
 mod fax;
+mod features;
 mod flows;
 mod gate;
 mod incoming;

@@ -277,7 +277,7 @@ fn what_may_not_be_watched_is_refused_with_the_status_that_says_why() {
             LAMP,
             "Event: winfo\r\n",
             "489",
-            ("Allow-Events", "dialog, presence, message-summary, refer"),
+            ("Allow-Events", "dialog, presence, message-summary, as-feature-event, refer"),
         ),
         ("no package", "alice", LAMP, "", "489", ("Expires", "")),
         ("RFC 3261 21.4.7", "alice", LAMP, "Event: dialog\r\nAccept: text/plain\r\n", "406", ("Expires", "")),

@@ -18,7 +18,7 @@ use crate::config::cel::CelManager;
 use crate::patience::Patience;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -280,7 +280,7 @@ fn append_all(files: &mut BTreeMap<PathBuf, String>) -> Result<(), Refused> {
 /// Opens a file of records to append to, and makes its folder when there is none.
 fn open(path: &Path) -> io::Result<File> {
     // Call records tell who called whom: not for everyone.
-    let open = || OpenOptions::new().append(true).create(true).mode(0o640).open(path);
+    let open = || OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path);
     match (open(), path.parent()) {
         (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
             std::fs::create_dir_all(folder)?;
@@ -290,10 +290,39 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Appends and syncs. The file is opened each time, so that it may be renamed at any time; half a line is taken back.
+/// Longest half line that is looked for: longer than any record.
+const HALF_BYTES_MAX: u64 = 256 * 1024;
+
+/// Where the last whole line of a file ends. What follows is what a process was writing when it was killed: nobody was told
+/// that it is there, and a quotation mark in it would make readers take the next records for a part of it.
+fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
+    let mut last = [0];
+    if length == 0 {
+        return Ok(length);
+    }
+    file.seek(SeekFrom::Start(length - 1))?;
+    file.read_exact(&mut last)?;
+    if last == *b"\n" {
+        return Ok(length);
+    }
+    let from = length.saturating_sub(HALF_BYTES_MAX);
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.take(HALF_BYTES_MAX).read_to_end(&mut end)?;
+    let newline = end.iter().rposition(|byte| *byte == b'\n').map(|at| from + at as u64 + 1);
+    // A line longer than that is none of ours; it is left alone.
+    Ok(newline.unwrap_or(if from == 0 { 0 } else { length }))
+}
+
+/// Appends and syncs. The file is opened each time, so that it may be renamed at any time; half a line is taken back, that of
+/// a process that was killed too.
 fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = open(path)?;
-    let before = file.metadata()?.len();
+    let length = file.metadata()?.len();
+    let before = whole_lines(&mut file, length)?;
+    if before < length {
+        file.set_len(before)?;
+    }
     let result = file.write_all(bytes).and_then(|()| file.sync_data());
     if result.is_err() {
         // When even this fails, the next try appends after half a line, which is better than losing records.

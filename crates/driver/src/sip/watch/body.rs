@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use call::{DeviceState, Mailbox};
 
+pub(crate) use ::sip::xml::escape;
+
 /// What a watcher reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -19,6 +21,8 @@ pub(crate) enum Kind {
     Xpidf { early: bool },
     /// `application/simple-message-summary` (RFC 3842).
     Summary,
+    /// `application/x-as-feature-event+xml`, which [`super::features`] writes.
+    Features,
 }
 
 impl Kind {
@@ -28,6 +32,7 @@ impl Kind {
             Self::Pidf { .. } => "application/pidf+xml",
             Self::Xpidf { .. } => "application/xpidf+xml",
             Self::Summary => "application/simple-message-summary",
+            Self::Features => ::sip::feature::CONTENT_TYPE,
         }
     }
 }
@@ -141,7 +146,7 @@ pub(crate) fn extension(kind: Kind, state: DeviceState, exten: &str, entity: &st
             );
             Document { head, tail: None }
         }
-        Kind::Summary => Document { head: String::new(), tail: None },
+        Kind::Summary | Kind::Features => Document { head: String::new(), tail: None },
     })
 }
 
@@ -157,23 +162,6 @@ pub(crate) fn summary(messages: Mailbox, account: &str) -> Rc<Document> {
     }
     let _ = write!(head, "Voice-Message: {}/{} (0/0)\r\n", messages.new, messages.old);
     Rc::new(Document { head, tail: None })
-}
-
-/// Text inside XML, attributes included.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            c if c.is_control() => {}
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// A name that an attribute of type ID may have: what else stands in it becomes `_`, and no digit begins it.

@@ -103,7 +103,7 @@ impl SipDriver {
             Topic::Mailboxes { boxes, .. } => {
                 boxes.iter().any(|own| changed.iter().any(|full| is_same(own, full)))
             }
-            Topic::Extension(_) => false,
+            Topic::Extension(_) | Topic::Features(_) => false,
         };
         let mut topics: Vec<Topic> = self.watchers.subjects.keys().filter(touches).cloned().collect();
         topics.sort_unstable();

@@ -1,9 +1,11 @@
-//! Watchers: SUBSCRIBE to extensions (`dialog`, `presence`) and mailboxes (`message-summary`), and what each is told.
+//! Watchers: SUBSCRIBE to extensions (`dialog`, `presence`), mailboxes (`message-summary`) and the keys of phones
+//! (`as-feature-event`), and what each is told.
 //!
 //! The stack owns dialogs and expiry; here is who may watch what, and the documents. Whoever watches one thing in one
 //! form shares its document: a change is written once, however many lamps it lights.
 
 pub(crate) mod body;
+mod features;
 mod kept;
 mod list;
 mod mailboxes;
@@ -38,7 +40,7 @@ const TOLD_A_TURN: usize = 64;
 /// How long watchers wait for more room among the transactions; each of those rests five seconds (RFC 3261 timer K).
 const HELD_FOR: Duration = Duration::from_millis(100);
 /// Packages that watchers may name.
-pub(crate) const PACKAGES: &str = "dialog, presence, message-summary, refer";
+pub(crate) const PACKAGES: &str = "dialog, presence, message-summary, as-feature-event, refer";
 
 /// What is watched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +51,8 @@ enum Topic {
         boxes: Rc<[String]>,
         account: Rc<str>,
     },
+    /// What is set of a number by keys.
+    Features(Rc<str>),
 }
 
 struct Watcher {
@@ -59,6 +63,8 @@ struct Watcher {
     entity: Rc<str>,
     /// Set when it watches a list.
     list: Option<list::Listed>,
+    /// What it knows of the keys that it watches.
+    told: features::Told,
     /// How it began, when it is to outlive a restart.
     began: Option<kept::Beginning>,
 }
@@ -159,6 +165,8 @@ struct Wanted {
     items: Vec<Item>,
     entity: Rc<str>,
     list: Option<list::Listed>,
+    /// What it sets.
+    change: Option<::sip::feature::Change>,
     event: String,
     seconds: u32,
 }
@@ -207,7 +215,9 @@ impl SipDriver {
         };
         // A restart knows the ways of the configuration, not those that were made of them.
         let source = super::ways::outward(incoming.source);
+        let change = wanted.change.clone();
         self.watch(core, subscription, (endpoint, wanted), (&incoming.message, source), 0);
+        self.feature_asked(core, subscription, change.as_ref());
         self.carry_out(core, &mut out);
     }
     /// Writes down who watches what; the documents of its items begin with this number.
@@ -230,7 +240,8 @@ impl SipDriver {
         }
         let began = self.beginning(subscription, message, source);
         self.watchers.keeping.touch(subscription, began.as_ref());
-        self.watchers.all.insert(subscription, Watcher { endpoint, items, entity, list, began });
+        let told = Default::default();
+        self.watchers.all.insert(subscription, Watcher { endpoint, items, entity, list, told, began });
     }
 
     /// What may be watched, or the status and header that refuse it.
@@ -247,6 +258,7 @@ impl SipDriver {
             b"dialog" => &[Kind::DialogInfo { early }],
             b"presence" => &[Kind::Pidf { early }, Kind::Xpidf { early }],
             b"message-summary" => &[Kind::Summary],
+            b"as-feature-event" => &[Kind::Features],
             _ => return Err(no_such_package()),
         };
         let kind = kinds.iter().copied().find(|kind| accepts(*kind)).ok_or((406, None))?;
@@ -265,6 +277,7 @@ impl SipDriver {
             None => {
                 let topic = match kind {
                     Kind::Summary => self.mailboxes_topic(endpoint, &exten, message),
+                    Kind::Features => Some(Topic::Features(features::number_of(endpoint))),
                     _ => (core.hinted)(core, &context, &exten)
                         .then(|| Topic::Extension(Rc::new(Watched { context, exten: exten.clone() }))),
                 };
@@ -281,13 +294,14 @@ impl SipDriver {
             let needed = is_list.then(|| ("Require", "eventlist".to_owned()));
             return Err((if is_list { 421 } else { 404 }, needed));
         }
+        let change = if kind == Kind::Features { features::change_in(message)? } else { None };
         let seconds = granted(endpoint, message)?;
         let package = identity::text(event.package);
         let event = match event.id() {
             Some(id) => format!("{package};id={}", identity::text(id)),
             None => package,
         };
-        Ok(Wanted { items, entity, list, event, seconds })
+        Ok(Wanted { items, entity, list, change, event, seconds })
     }
 
     /// A SUBSCRIBE inside a subscription: it goes on, or ends.
@@ -305,18 +319,21 @@ impl SipDriver {
         let view = message.view();
         let granted = match self.challenge_inside(core, &endpoint, &view, source) {
             Some(challenge) => Err(challenge),
-            None => granted(&endpoint, &view)
+            None => self
+                .feature_change(subscription, message)
+                .and_then(|change| Ok((granted(&endpoint, &view)?, change)))
                 .map_err(|(status, header)| (status, header.into_iter().collect::<Vec<_>>())),
         };
         let list = self.watchers.all.get_mut(&subscription).and_then(|watcher| watcher.list.as_mut());
         if let (Some(list), Ok(_)) = (list, &granted) {
             list.tells_all = true;
         }
-        if let (Some(watcher), Ok(_)) = (self.watchers.all.get(&subscription), &granted) {
+        if let (Some(watcher), Ok((_, change))) = (self.watchers.all.get(&subscription), &granted) {
             self.watchers.keeping.touch(subscription, watcher.began.as_ref());
+            self.feature_asked(core, subscription, change.as_ref());
         }
         let done = self.with_stack(core, |stack, now, out| match &granted {
-            Ok(seconds) => stack.refresh(subscription, request, (&view, source), *seconds, now, out),
+            Ok((seconds, _)) => stack.refresh(subscription, request, (&view, source), *seconds, now, out),
             Err((status, header)) => {
                 let headers: Vec<(&str, &str)> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
                 stack.respond(request, &Answer::new(*status).headers(&headers), now, out)
@@ -334,6 +351,9 @@ impl SipDriver {
         }
         let Some(item) = watcher.items.first() else { return };
         let (topic, kind, entity) = (item.topic.clone(), item.kind, item.entity.clone());
+        if let Topic::Features(number) = &topic {
+            return self.features_due(core, subscription, (number, standing));
+        }
         let Some(document) = self.document(core, &topic, kind, &entity) else {
             // The state of an extension comes when its hint has been looked at; the NOTIFY is owed until then.
             if matches!(standing, Standing::Terminated(_)) {
@@ -361,6 +381,8 @@ impl SipDriver {
                 body::extension(kind, core.board.state(extension)?, &extension.exten, entity)
             }
             Topic::Mailboxes { boxes, account } => body::summary(mailboxes::sum(core, boxes), account),
+            // Each phone is told what it does not know.
+            Topic::Features(_) => return None,
         };
         self.watchers.written += 1;
         subject.documents.push((key, document.clone()));
@@ -406,6 +428,9 @@ impl SipDriver {
             self.mailboxes_changed(core, &mailboxes);
             self.publish_mailboxes(core, &mailboxes);
         }
+        for number in core.take_diverted() {
+            self.topic_changed(&Topic::Features(number.into()), None);
+        }
         self.publications_due(core);
         self.tell_some(core);
     }
@@ -437,7 +462,8 @@ impl SipDriver {
     }
     fn tell_of(&mut self, core: &mut Core, subscription: SubscriptionId, topic: &Topic, end: Option<Reason>) {
         let is_gone = !self.watchers.all.contains_key(&subscription);
-        if is_gone || self.list_changed(core, subscription, topic, end.is_some()) {
+        let is_known = end.is_none() && self.features_known(core, subscription, topic);
+        if is_gone || is_known || self.list_changed(core, subscription, topic, end.is_some()) {
             return;
         }
         match (end, self.stack.owed(subscription)) {
@@ -471,13 +497,16 @@ impl SipDriver {
             let Some(watcher) = all.get_mut(&subscription) else { continue };
             match self.config.endpoints.get(&watcher.endpoint.name).filter(|endpoint| endpoint.watching.allow)
             {
+                // Another number has keys of its own: the phone subscribes anew and hears of them.
+                Some(endpoint) if !features::are_of(&watcher.items, endpoint) => {
+                    ended.push((subscription, Reason::Deactivated));
+                }
                 Some(endpoint) => watcher.endpoint = endpoint.clone(),
-                None => ended.push(subscription),
+                None => ended.push((subscription, Reason::Rejected)),
             }
         }
-        ended.sort_unstable();
-        for subscription in ended {
-            let reason = Reason::Rejected;
+        ended.sort_unstable_by_key(|(subscription, _)| *subscription);
+        for (subscription, reason) in ended {
             self.with_stack(core, |stack, now, out| stack.end_subscription(subscription, reason, now, out));
         }
     }
@@ -490,11 +519,13 @@ impl SipDriver {
                 (_, Some(_)) => (watcher.entity.to_string(), String::new()),
                 (Topic::Extension(extension), None) => (extension.exten.clone(), extension.context.clone()),
                 (Topic::Mailboxes { boxes, .. }, None) => (boxes.join(","), String::new()),
+                (Topic::Features(number), None) => (number.to_string(), String::new()),
             };
             let event = match first.kind {
                 Kind::DialogInfo { .. } => "dialog",
                 Kind::Pidf { .. } | Kind::Xpidf { .. } => "presence",
                 Kind::Summary => "message-summary",
+                Kind::Features => ::sip::feature::PACKAGE,
             };
             Some(SubscriptionRow {
                 endpoint: watcher.endpoint.name.to_string(),
@@ -516,7 +547,7 @@ impl SipDriver {
     pub fn watched_extensions(&self) -> impl Iterator<Item = (&str, &str, usize)> {
         self.watchers.subjects.iter().filter_map(|(topic, subject)| match topic {
             Topic::Extension(of) => Some((of.context.as_str(), of.exten.as_str(), subject.watchers.len())),
-            Topic::Mailboxes { .. } => None,
+            Topic::Mailboxes { .. } | Topic::Features(_) => None,
         })
     }
     /// Documents written since the start: however many watchers, one for each change and form.
