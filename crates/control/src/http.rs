@@ -14,6 +14,7 @@ use std::rc::Rc;
 use subtle::ConstantTimeEq as _;
 
 use crate::ami::{WebAnswer, WebForm, WebRequest};
+use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
@@ -25,7 +26,7 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
 /// Connections at once that have not been answered.
-const SESSIONS_MAX: usize = 256;
+pub const SESSIONS_MAX: usize = 256;
 
 /// All connections of HTTP.
 pub struct Http {
@@ -89,10 +90,24 @@ impl Http {
         Self { site, sessions: BTreeMap::new(), asked: Vec::new(), upgraded: Vec::new() }
     }
     /// Somebody has connected; `secure` says whether under TLS.
+    ///
+    /// When all places are taken, the source that has most gives up its oldest, and who comes with others gives up one of
+    /// theirs: connections that ask nothing must not keep out who does. Who waits for an answer is left alone.
     pub fn open(&mut self, session: u64, peer: SocketAddr, secure: bool, out: &mut Vec<Output>) {
         if self.sessions.len() >= SESSIONS_MAX {
-            out.push(Output::Close(session));
-            return;
+            let asking = self.sessions.iter().filter(|(_, open)| !open.waits);
+            let crowd = Crowd::of(asking.map(|(id, open)| (*id, open.peer.ip())));
+            let own = crowd.from(peer.ip());
+            let oldest = match crowd.most() {
+                Some((count, oldest)) if count > own => Some(oldest),
+                _ => crowd.oldest_of(peer.ip()),
+            };
+            let Some(oldest) = oldest else {
+                out.push(Output::Close(session));
+                return;
+            };
+            self.sessions.remove(&oldest);
+            out.push(Output::Close(oldest));
         }
         self.sessions.insert(session, Open { peer, secure, bytes: Vec::new(), waits: false });
     }
@@ -389,6 +404,41 @@ mod tests {
         let only_head = ask(&mut http, &[b"HEAD /pbx/metrics HTTP/1.0\r\n\r\n"]).unwrap();
         assert!(only_head.ends_with("\r\n\r\n") && only_head.contains("200 OK"), "{only_head}");
         assert_eq!(ask(&mut http, &[b"GET /pbx/metrics HTTP/1.1\r\n"]), None, "not whole yet");
+    }
+
+    #[test]
+    fn connections_that_ask_nothing_keep_nobody_out() {
+        let (mut http, ..) = http("crowd", ON);
+        let from = |host: u8| SocketAddr::from(([192, 0, 2, host], 4000));
+        let mut out = Vec::new();
+        // Eight addresses take all places; one of their connections waits for the manager.
+        for session in 0..SESSIONS_MAX as u64 {
+            http.open(session, from((session / 32) as u8), false, &mut out);
+        }
+        http.sessions.get_mut(&0).unwrap().waits = true;
+        assert_eq!(out, []);
+        for (name, session, host, gone) in [
+            ("an address of its own", 1000, 100, 32),
+            ("another one", 1001, 101, 64),
+            ("the same one again", 1002, 101, 96),
+            ("one of the crowd gives up its own", 1003, 7, 224),
+        ] {
+            http.open(session, from(host), false, &mut out);
+            assert_eq!(core::mem::take(&mut out), [Output::Close(gone)], "{name}");
+        }
+        http.bytes(1000, b"GET /pbx/metrics HTTP/1.1\r\n\r\n", &mut out);
+        assert!(matches!(&out[0], Output::Send(1000, bytes) if bytes.starts_with(b"HTTP/1.1 200")));
+        // Nobody is turned out who waits.
+        http.sessions.values_mut().for_each(|open| open.waits = true);
+        out.clear();
+        http.open(2000, from(200), false, &mut out);
+        http.open(2001, from(201), false, &mut out);
+        assert_eq!(out, [Output::Close(2000)], "the only one that asks nothing");
+        http.sessions.values_mut().for_each(|open| open.waits = true);
+        out.clear();
+        http.open(2002, from(202), false, &mut out);
+        assert_eq!(out, [Output::Close(2002)]);
+        assert!(http.sessions.contains_key(&0));
     }
 
     #[test]

@@ -24,17 +24,17 @@ pub(crate) use actions::{TECHNOLOGIES, penalty_shift};
 
 use core::time::Duration;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use apps::originate::Placed;
-use base::{Instant, source_of};
+use base::Instant;
 use call::{Level, Notice};
 use store::config::manager::Classes;
 
+use crate::crowd::Crowd;
 use crate::site::Site;
 use crate::socket::{Commands, Output};
 
@@ -145,20 +145,8 @@ impl Manager {
     /// When all places of strangers are taken, the address that has most of them gives up its oldest: connections that say
     /// nothing must not keep out who has something to say.
     pub fn open(&mut self, session: u64, peer: SocketAddr, now: Instant, out: &mut Vec<Output>) {
-        let ip = peer.ip().to_canonical();
-        let strangers = self.strangers();
-        let own = strangers.get(&source_of(ip)).map_or(0, |(count, _)| *count);
-        if own >= STRANGERS_OF_ADDRESS_MAX {
-            return self.refuse(session, ip, out);
-        }
-        let all: usize = strangers.values().map(|(count, _)| count).sum();
-        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max {
-            // Of those that have as many, the one that has waited longest.
-            let crowded = strangers.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
-            match crowded.copied() {
-                Some((count, oldest)) if count > own => self.close(oldest, out),
-                _ => return self.refuse(session, ip, out),
-            }
+        if !self.has_room(peer.ip(), out) {
+            return self.refuse(session, peer.ip().to_canonical(), out);
         }
         self.sessions.insert(session, Session::new(peer, now + self.login_timeout));
         let greeting = format!("Asterisk Call Manager/{PROTOCOL_VERSION}\r\n");
@@ -168,13 +156,33 @@ impl Manager {
         self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
         out.push(Output::Close(session));
     }
-    /// How many connections each source has that nobody has logged in on, and the oldest of them.
-    fn strangers(&self) -> BTreeMap<IpAddr, (usize, u64)> {
-        let mut strangers = BTreeMap::new();
-        for (id, session) in self.sessions.iter().filter(|(_, session)| session.login().is_none()) {
-            strangers.entry(source_of(session.peer.ip())).or_insert((0, *id)).0 += 1;
+    /// Whether a stranger of this address has a place, for which another one may have had to go.
+    fn has_room(&mut self, address: IpAddr, out: &mut Vec<Output>) -> bool {
+        let strangers = self.strangers();
+        let own = strangers.from(address);
+        if own >= STRANGERS_OF_ADDRESS_MAX {
+            return false;
         }
-        strangers
+        if self.sessions.len() < SESSIONS_MAX && strangers.len() < self.strangers_max {
+            return true;
+        }
+        match strangers.most() {
+            Some((count, oldest)) if count > own => {
+                self.close(oldest, out);
+                true
+            }
+            _ => false,
+        }
+    }
+    /// Sessions that nobody has logged in on.
+    fn strangers(&self) -> Crowd {
+        let stranger = |(id, session): (&u64, &Session)| match session.stage {
+            Stage::Stranger(until) => Some((until, *id, session.peer.ip())),
+            Stage::User(_) => None,
+        };
+        let mut strangers: Vec<_> = self.sessions.iter().filter_map(stranger).collect();
+        strangers.sort_unstable();
+        Crowd::of(strangers.into_iter().map(|(_, id, address)| (id, address)))
     }
     /// Bytes came from a client: carries out what is complete in them.
     pub fn bytes(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
