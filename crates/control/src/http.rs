@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use store::config::web::HttpGeneral;
 use subtle::ConstantTimeEq as _;
 
-use crate::ami::{WebAnswer, WebForm, WebRequest};
+use crate::ami::{WebAnswer, WebForm, WebRequest, escaped};
+use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
@@ -25,7 +27,7 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
 /// Connections at once that have not been answered.
-const SESSIONS_MAX: usize = 256;
+pub const SESSIONS_MAX: usize = 256;
 
 /// All connections of HTTP.
 pub struct Http {
@@ -75,6 +77,9 @@ impl Reply {
 const METRICS_USER: &str = "prometheus";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
+/// Where the page about the server itself is, below the prefix.
+const STATUS_PATH: &str = "httpstatus";
+
 /// What becomes of a request.
 enum Taken {
     Reply(Reply),
@@ -89,10 +94,24 @@ impl Http {
         Self { site, sessions: BTreeMap::new(), asked: Vec::new(), upgraded: Vec::new() }
     }
     /// Somebody has connected; `secure` says whether under TLS.
+    ///
+    /// When all places are taken, the source that has most gives up its oldest, and who comes with others gives up one of
+    /// theirs: connections that ask nothing must not keep out who does. Who waits for an answer is left alone.
     pub fn open(&mut self, session: u64, peer: SocketAddr, secure: bool, out: &mut Vec<Output>) {
         if self.sessions.len() >= SESSIONS_MAX {
-            out.push(Output::Close(session));
-            return;
+            let asking = self.sessions.iter().filter(|(_, open)| !open.waits);
+            let crowd = Crowd::of(asking.map(|(id, open)| (*id, open.peer.ip())));
+            let own = crowd.from(peer.ip());
+            let oldest = match crowd.most() {
+                Some((count, oldest)) if count > own => Some(oldest),
+                _ => crowd.oldest_of(peer.ip()),
+            };
+            let Some(oldest) = oldest else {
+                out.push(Output::Close(session));
+                return;
+            };
+            self.sessions.remove(&oldest);
+            out.push(Output::Close(oldest));
         }
         self.sessions.insert(session, Open { peer, secure, bytes: Vec::new(), waits: false });
     }
@@ -184,6 +203,22 @@ impl Http {
         let snapshot = self.site.snapshot.borrow().clone();
         let target = request.path.unwrap_or("");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let redirected = snapshot.http.redirect.iter().find(|(from, _)| from.eq_ignore_ascii_case(path));
+        if let Some((_, to)) = redirected {
+            let to = to.replace(['\r', '\n'], "");
+            return Taken::Reply(Reply {
+                headers: format!("Location: {to}\r\n"),
+                ..Reply::error("302 Moved Temporarily")
+            });
+        }
+        if snapshot.http.enable_status && path == snapshot.http.path(STATUS_PATH) {
+            return Taken::Reply(Reply {
+                status: "200 OK",
+                kind: "text/html; charset=utf-8",
+                headers: String::new(),
+                body: status_page(&snapshot.http),
+            });
+        }
         let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
         let Some((_, form)) = found.filter(|_| snapshot.manager.is_on_the_web()) else {
             return Taken::Reply(self.metrics(request, peer));
@@ -268,6 +303,27 @@ impl Http {
     }
 }
 
+/// What the server is called and where it listens.
+fn status_page(http: &HttpGeneral) -> String {
+    let mut page = String::from(
+        "<!DOCTYPE html>\n<html><head><title>Asterisk HTTP Status</title></head><body>\n<h2>Asterisk HTTP Status</h2>\n\
+         <table>\n",
+    );
+    let address = |at: Option<SocketAddr>| at.map_or_else(String::new, |at| at.to_string());
+    for (name, value) in [
+        ("Server", http.servername.clone()),
+        ("Prefix", http.prefix.clone()),
+        ("Bind Address", address(http.address())),
+        ("SSL Bind Address", address(http.tls_address())),
+    ] {
+        page.push_str(&format!("<tr><td><i>{name}</i></td><td><b>"));
+        escaped(&value, &mut page);
+        page.push_str("</b></td></tr>\n");
+    }
+    page.push_str("</table></body></html>\n");
+    page
+}
+
 /// Whether a request is for the place of WebSockets, and there is a transport for them.
 fn is_socket(site: &Site, request: &httparse::Request<'_, '_>) -> bool {
     let snapshot = site.snapshot.borrow();
@@ -338,10 +394,15 @@ mod tests {
 
     /// A site whose `prometheus.conf` says this.
     fn http(name: &str, prometheus: &str) -> (Http, Folder, sim::World) {
+        http_with(name, prometheus, "")
+    }
+    /// The same with more lines of `http.conf`.
+    fn http_with(name: &str, prometheus: &str, more: &str) -> (Http, Folder, sim::World) {
+        let general = format!("[general]\nenabled=yes\nprefix=pbx\n{more}");
         let folder = Folder::new(&format!("http-{name}"));
         for (file, text) in [
             ("asterisk.conf", ""),
-            ("http.conf", "[general]\nenabled=yes\nprefix=pbx\n"),
+            ("http.conf", &general),
             ("prometheus.conf", prometheus),
             ("pjsip.conf", ""),
             ("extensions.conf", ""),
@@ -392,6 +453,41 @@ mod tests {
     }
 
     #[test]
+    fn connections_that_ask_nothing_keep_nobody_out() {
+        let (mut http, ..) = http("crowd", ON);
+        let from = |host: u8| SocketAddr::from(([192, 0, 2, host], 4000));
+        let mut out = Vec::new();
+        // Eight addresses take all places; one of their connections waits for the manager.
+        for session in 0..SESSIONS_MAX as u64 {
+            http.open(session, from((session / 32) as u8), false, &mut out);
+        }
+        http.sessions.get_mut(&0).unwrap().waits = true;
+        assert_eq!(out, []);
+        for (name, session, host, gone) in [
+            ("an address of its own", 1000, 100, 32),
+            ("another one", 1001, 101, 64),
+            ("the same one again", 1002, 101, 96),
+            ("one of the crowd gives up its own", 1003, 7, 224),
+        ] {
+            http.open(session, from(host), false, &mut out);
+            assert_eq!(core::mem::take(&mut out), [Output::Close(gone)], "{name}");
+        }
+        http.bytes(1000, b"GET /pbx/metrics HTTP/1.1\r\n\r\n", &mut out);
+        assert!(matches!(&out[0], Output::Send(1000, bytes) if bytes.starts_with(b"HTTP/1.1 200")));
+        // Nobody is turned out who waits.
+        http.sessions.values_mut().for_each(|open| open.waits = true);
+        out.clear();
+        http.open(2000, from(200), false, &mut out);
+        http.open(2001, from(201), false, &mut out);
+        assert_eq!(out, [Output::Close(2000)], "the only one that asks nothing");
+        http.sessions.values_mut().for_each(|open| open.waits = true);
+        out.clear();
+        http.open(2002, from(202), false, &mut out);
+        assert_eq!(out, [Output::Close(2002)]);
+        assert!(http.sessions.contains_key(&0));
+    }
+
+    #[test]
     fn whatever_is_wrong_with_a_request_has_its_status() {
         let long = [&b"GET /pbx/metrics HTTP/1.1\r\nX: "[..], &vec![b'a'; 9000]].concat();
         let many = [&b"GET / HTTP/1.1\r\n"[..], &b"A: b\r\n".repeat(65), b"\r\n"].concat();
@@ -412,6 +508,27 @@ mod tests {
             let (mut http, ..) = http("status", settings);
             let answer = ask(&mut http, &[request]).unwrap();
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_elsewhere_and_the_server_says_what_it_is_when_it_is_wanted() {
+        let more = "servername=<b>\ntlsenable=yes\nenable_status=yes\nredirect = / /pbx/httpstatus\nredirect=/old https://a.example/new\n";
+        for (name, more, path, status, said) in [
+            ("the page", more, "/pbx/httpstatus", "200", "<b>127.0.0.1:8088</b>"),
+            ("under TLS", more, "/pbx/httpstatus?x", "200", "<b>127.0.0.1:8089</b>"),
+            ("its name is text", more, "/pbx/httpstatus", "200", "<b>&lt;b&gt;</b>"),
+            ("the top", more, "/", "302", "\r\nLocation: /pbx/httpstatus\r\n"),
+            ("another server", more, "/OLD?x=1", "302", "\r\nLocation: https://a.example/new\r\n"),
+            ("below it", more, "/old/more", "404", ""),
+            ("outside the prefix", more, "/httpstatus", "404", ""),
+            ("unless written", "", "/pbx/httpstatus", "404", ""),
+            ("nothing leads on", "", "/", "404", ""),
+        ] {
+            let (mut http, ..) = http_with("pages", "", more);
+            let answer = ask(&mut http, &[format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()]).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+            assert!(answer.contains(said), "{name}: {answer}");
         }
     }
 

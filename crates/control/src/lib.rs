@@ -5,6 +5,7 @@ pub mod ami;
 pub mod cli;
 pub mod cli_client;
 pub mod console;
+pub(crate) mod crowd;
 pub mod http;
 pub mod iax;
 pub mod metrics;

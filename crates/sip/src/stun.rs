@@ -2,7 +2,7 @@
 //! of SIP is answered with the address that it came from, by which who asks sees that its flow has another one.
 //!
 //! Phones ask us ([`answer`]), and we ask registrars ([`request`], [`told`]). Nothing else of STUN is spoken here: there is
-//! nothing to log in to, and an answer is hardly longer than its request.
+//! nothing to log in to, and an answer has at most 1.5 times the bytes on the wire that its request has.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -45,7 +45,8 @@ pub fn answer(request: &[u8], source: SocketAddr) -> Option<Vec<u8>> {
         attribute(&mut body, XOR_MAPPED_ADDRESS, &mapped(source, transaction));
         BINDING_SUCCESS
     } else {
-        attribute(&mut body, ERROR_CODE, b"\0\0\x04\x14Unknown Attribute");
+        // 420 without its words: they would make the answer of a forged request longer than it may be.
+        attribute(&mut body, ERROR_CODE, b"\0\0\x04\x14");
         let names: Vec<u8> = unknown.iter().flat_map(|name| name.to_be_bytes()).collect();
         attribute(&mut body, UNKNOWN_ATTRIBUTES, &names);
         BINDING_ERROR
@@ -203,6 +204,27 @@ mod tests {
         assert_eq!(said.get(..2), Some(&[1, 0x11][..]));
         assert!(said.windows(6).any(|window| window == [0, 0x0A, 0, 2, 0, 3]), "{said:x?}");
         assert_eq!(said.len() % 4, 0);
+    }
+
+    #[test]
+    fn an_answer_has_at_most_one_and_a_half_times_the_bytes_on_the_wire_of_its_request() {
+        let unknown = |count: u8| (1..=count).flat_map(|kind| [0, kind, 0, 0]).collect::<Vec<u8>>();
+        let of_v4 = ("192.0.2.1:5060", 20 + 8);
+        let of_v6 = ("[2001:db8::1]:5060", 40 + 8);
+        for (name, attributes) in [
+            ("nothing to understand", Vec::new()),
+            ("the shortest that is refused", unknown(1)),
+            ("two of them", unknown(2)),
+            ("as many as are named", unknown(8)),
+            ("more", unknown(40)),
+        ] {
+            for (source, head) in [of_v4, of_v6] {
+                let asked = request(BINDING_REQUEST, &attributes);
+                let said = answer(&asked, source.parse().unwrap()).unwrap();
+                let (asked, said) = (asked.len() + head, said.len() + head);
+                assert!(2 * said <= 3 * asked, "{name}, {source}: {said} bytes for {asked}");
+            }
+        }
     }
 
     #[test]

@@ -221,6 +221,43 @@ fn what_is_not_supported_yet_keeps_the_object_and_says_what_happens() {
 }
 
 #[test]
+fn what_is_left_out_of_pjsip_conf_is_named_by_its_option_or_type() {
+    let dtls = "DTLS is not built in";
+    for (line, expected) in [
+        ("webrtc=yes", "browsers cannot call; ICE and DTLS are not built in"),
+        ("dtls_auto_generate_cert=yes", dtls),
+        ("dtls_ca_file=/etc/ca.pem", dtls),
+        ("dtls_ca_path=/etc/ca", dtls),
+        ("dtls_cert_file=/etc/own.pem", dtls),
+        ("dtls_cipher=ALL", dtls),
+        ("dtls_private_key=/etc/own.key", dtls),
+        ("dtls_rekey=300", dtls),
+        ("dtls_verify=fingerprint", dtls),
+        ("ice_support=yes", "ICE is not built in"),
+        ("stir_shaken=yes", "calls are not signed"),
+        ("stir_shaken_profile=carrier", "calls are neither signed nor verified"),
+        ("geoloc_incoming_call_profile=<prefer_config>", "locations are not read"),
+        ("geoloc_outgoing_call_profile=<prefer_config>", "locations are not sent"),
+    ] {
+        let option = line.split('=').next().unwrap();
+        let (pjsip, findings) = read(&format!("{FINE}{line}\n"));
+        assert_eq!(pjsip.endpoints.len(), 1, "{line}: {findings}");
+        let [finding] = findings.iter().collect::<Vec<_>>()[..] else { panic!("{line}: {findings}") };
+        assert_eq!(finding.level, Level::Warning, "{line}");
+        assert!(finding.message.starts_with(option), "{line}: {}", finding.message);
+        assert!(finding.message.contains(expected), "{line}: {}", finding.message);
+        assert_eq!(finding.place.to_string(), "pjsip.conf:16", "{line}");
+    }
+    // Which end begins and how keys are proved is the same as nothing said, as long as there is no DTLS.
+    for line in ["dtls_setup=actpass", "dtls_fingerprint=SHA-256"] {
+        assert_eq!(read(&format!("{FINE}{line}\n")).1.len(), 0, "{line}");
+    }
+    let (_, findings) = read(&format!("{FINE}[snom]\ntype=phoneprov\n"));
+    let said = findings.to_string();
+    assert!(said.contains("phoneprov") && said.contains("phones are not provisioned"), "{said}");
+}
+
+#[test]
 fn registrations_are_read_and_say_what_they_miss() {
     let head = "[p]\ntype=registration\nclient_uri=sip:me@example.com\n";
     let (pjsip, findings) = read(&format!("{head}server_uri=sip:example.com\nretry_interval=0\n"));

@@ -66,6 +66,13 @@ impl Baresip {
         Self::saying(server, ("tls", name), codec, "", voice)
     }
 
+    /// As [`Baresip::over_tls`], with SRTP and nothing else.
+    pub fn sealed_over_tls(server: SocketAddr, name: &str, codec: &str, hertz: f64) -> Self {
+        let (rate, channels, _) = module(codec);
+        let voice = tone::wav(rate, channels, &tone::sine(rate, hertz, 60.0));
+        Self::saying(server, ("tls", name), codec, ";mediaenc=srtp-mand", voice)
+    }
+
     /// A phone that says speech, at 8 kHz, again and again. It answers at once.
     pub fn speaking(server: SocketAddr, name: &str, codec: &str, speech: &[i16]) -> Self {
         let (rate, channels, _) = module(codec);

@@ -39,6 +39,8 @@ pub struct Phone {
     pub name: String,
     /// Its password.
     pub secret: String,
+    /// What stands before its address in From: a name in quotation marks.
+    pub display: String,
     /// Payload types it offers and accepts, preferred first.
     pub codecs: Vec<u8>,
     /// The only format it offers and accepts, if any, instead of [`codecs`](Self::codecs).
@@ -81,6 +83,7 @@ impl Phone {
         Self {
             name: name.to_owned(),
             secret: SECRET.to_owned(),
+            display: String::new(),
             codecs: vec![0],
             wire: None,
             offer: None,
@@ -245,7 +248,7 @@ impl Phone {
         let (name, server, tag) = (self.name.clone(), self.server, self.unique());
         Dialog {
             call_id: format!("{tag}@e2e"),
-            local: format!("<sip:{name}@{server}>;tag={tag}"),
+            local: format!("{}<sip:{name}@{server}>;tag={tag}", self.display),
             remote: format!("<sip:{to}@{server}>"),
             target: format!("sip:{to}@{server}"),
             sequence: 1,

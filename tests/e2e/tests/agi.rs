@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use e2e::{Owned, Phone, Server, Site, installed, python, tone, wait};
+use e2e::{Owned, Phone, Server, Site, installed, node_with, python, tone, wait};
 
 const SHELL: &str = r#"#!/bin/sh
 while read line && [ -n "$line" ]; do
@@ -93,6 +93,7 @@ exten => floods,1,Answer()
 exten => long,1,AGI(long.sh)
  same => n,Set(DB(agi/long)=${AGISTATUS})
 exten => server,1,AGI(agi://SERVER/steer/me)
+ same => n,Set(DB(agi/told)=${heard})
  same => n,Set(DB(agi/server)=${AGISTATUS})
 exten => nobody,1,AGI(agi://NOBODY/x)
  same => n,Set(DB(agi/nobody)=${AGISTATUS})
@@ -353,6 +354,34 @@ fn a_server_from_pypi_steers_a_call() {
     drop(agi);
     assert_eq!(told.as_deref(), Some("steer/me 0 server 0 4 510"));
     alice.until_hung_up();
+    server.until_idle();
+}
+
+#[test]
+fn a_server_from_npm_steers_a_call() {
+    let Some((node, modules)) = node_with("ding-dong") else { return };
+    let free = TcpListener::bind((e2e::address(), 0)).and_then(|free| free.local_addr()).expect("a port");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/fast_agi_server.js");
+    let agi = Command::new(node)
+        .env("NODE_PATH", modules)
+        .arg(script)
+        .args([free.ip().to_string(), free.port().to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut agi = Owned(agi.expect("node starts"));
+    let mut said = BufReader::new(agi.0.stdout.take().expect("its output"));
+    said.read_line(&mut String::new()).expect("it is ready");
+    let server = server("agi-npm", free);
+    let mut alice = Phone::new(server.site.sip, "alice");
+    alice.must_call("server");
+    wait::until_true("the sound", || alice.media.heard().tone(500.0) >= 800);
+    assert_eq!(server.database("agi", "waits"), "yes");
+    alice.media.type_digits("4");
+    alice.until_hung_up();
+    // What it set is there after it has gone.
+    assert_eq!(server.database("agi", "server"), "SUCCESS");
+    assert_eq!(server.database("agi", "told"), "steer/me 0 server 0 endpos=8000 4 3-alice");
     server.until_idle();
 }
 

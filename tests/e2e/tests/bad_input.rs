@@ -1,7 +1,9 @@
 //! Whatever comes from the network, the process goes on and a call that is up does not notice.
 
-use e2e::websocket::frame;
-use e2e::{Authority, Phone, Secure, Server, Site, Speak, WebSocket, bad_input, installed, unpack, wait};
+use e2e::websocket::{REQUEST, frame};
+use e2e::{
+    Authority, Baresip, Phone, Secure, Server, Site, Speak, WebSocket, bad_input, installed, unpack, wait,
+};
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -18,12 +20,15 @@ const TONE: f64 = 440.0;
 const STALL: Duration = Duration::from_secs(5);
 /// Port of the manager, on the server's own address.
 const MANAGER: u16 = 5038;
-/// Ports of the manager and of SIP under TLS, and of HTTP.
+/// Ports of the manager and of SIP under TLS, and of HTTP with and without.
 const MANAGER_TLS: u16 = 5039;
 const SIP_TLS: u16 = 5061;
 const HTTP: u16 = 8088;
+const HTTP_TLS: u16 = 8089;
 /// Connections cost most of the time; of large sets one in so many shows that the other paths are the same.
 const SAMPLE: usize = 20;
+/// Under TLS each is a process of openssl.
+const SAMPLE_TLS: usize = 6;
 
 /// A server with a call that must not notice what else comes.
 struct Scene {
@@ -39,7 +44,13 @@ struct Scene {
 
 impl Scene {
     fn new(name: &str) -> Self {
-        let site = Site::new(name).phone("alice").phone("mallory").dialplan(DIALPLAN);
+        let srtp = "media_encryption=sdes\nmedia_encryption_optimistic=yes\n";
+        let site = Site::new(name)
+            .phone("alice")
+            .phone("mallory")
+            .phone_with("sealed", srtp)
+            .phone_with("mallet", srtp)
+            .dialplan(DIALPLAN);
         let ip = site.sip.ip();
         let authority = installed(&["openssl"]).then(|| Authority::new(name));
         let own = authority.as_ref().map(|authority| authority.sign("DNS:pbx.example.com"));
@@ -58,8 +69,11 @@ impl Scene {
                      secret=a-long-manager-secret\n"
                 ),
             )
-            .add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\nbindport={HTTP}\n"))
-            .add("pjsip.conf", &format!("[ws]\ntype=transport\nprotocol=ws\n{secure}"));
+            .add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\nbindport={HTTP}\n{files}"))
+            .add(
+                "pjsip.conf",
+                &format!("[ws]\ntype=transport\nprotocol=ws\n[wss]\ntype=transport\nprotocol=wss\n{secure}"),
+            );
         let server = Server::start(site);
         let mut alice = Phone::new(server.site.sip, "alice");
         alice.media.speak(Speak::Tone(TONE));
@@ -105,6 +119,11 @@ impl Scene {
         }
     }
 
+    /// A connection under TLS that becomes a WebSocket, and these bytes in it.
+    fn secure_page(&self, bytes: &[u8]) {
+        self.secure(HTTP_TLS, &[REQUEST.as_bytes(), bytes].concat());
+    }
+
     fn http(&self) -> SocketAddr {
         SocketAddr::new(self.sip().ip(), HTTP)
     }
@@ -119,14 +138,18 @@ impl Scene {
         }
     }
 
-    /// Every input as a datagram, as a message of a WebSocket, as a connection of its own, and some under TLS.
+    /// Every input as a datagram, as a message of a WebSocket, as a connection of its own, and some under TLS: by turns of
+    /// SIP, of a WebSocket and of HTTP.
     fn feed<'a>(&mut self, inputs: impl IntoIterator<Item = (String, &'a [u8])>) {
         for (number, (name, bytes)) in inputs.into_iter().enumerate() {
             self.datagram(bytes);
             self.message(bytes);
             self.connection(self.sip().port(), bytes);
-            if number % SAMPLE == 0 {
-                self.secure(SIP_TLS, bytes);
+            match number % SAMPLE_TLS {
+                0 => self.secure(SIP_TLS, bytes),
+                2 => self.secure_page(&frame(0x82, bytes)),
+                4 => self.secure(HTTP_TLS, bytes),
+                _ => {}
             }
             assert!(self.server.alive(), "'{name}' ends the process");
         }
@@ -329,8 +352,10 @@ fn the_protos_suite_is_survived() {
             if number % SAMPLE == 0 {
                 scene.connection(scene.sip().port(), &message);
             }
-            if number % (5 * SAMPLE) == 0 {
-                scene.secure(SIP_TLS, &message);
+            match number % (5 * SAMPLE_TLS) {
+                0 | 15 => scene.secure(SIP_TLS, &message),
+                10 => scene.secure_page(&frame(0x82, &message)),
+                _ => {}
             }
         }
         assert!(scene.server.alive(), "'{name}' ends the process");
@@ -395,6 +420,12 @@ fn hostile_rtp_and_rtcp_end_nothing() {
         packets.extend(files(&folder.join("rtcp")));
         packets.extend(files(&folder.join("stun")));
     }
+    if let Some(archive) = bad_input("libsrtp-fuzz.tar.xz") {
+        let folder = scene.server.site.place.join("srtp");
+        if unpack(&archive, &folder) {
+            packets.extend(files(&folder));
+        }
+    }
     let sound = [0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1].into_iter().chain([0x55; 160]).collect::<Vec<u8>>();
     let mut random = kit::Random(9);
     packets.extend((0..2000).map(|number| {
@@ -402,29 +433,67 @@ fn hostile_rtp_and_rtcp_end_nothing() {
         kit::spoil(&mut random, &mut spoiled);
         (format!("spoiled {number}"), spoiled)
     }));
+    // A call under SRTP that must not notice either, and one that gives up its own audio.
+    let mut sealed = installed(&["baresip"]).then(|| {
+        let mut phone = Baresip::sealed(scene.sip(), "sealed", "pcmu", 1100.0, "srtp-mand");
+        phone.dial(&format!("sip:echo@{}", scene.sip()));
+        phone.until_heard(1100.0);
+        phone
+    });
+    let mut mallet = Phone::new(scene.sip(), "mallet");
+    "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz\r\n"
+        .clone_into(&mut mallet.also);
+    let answer = mallet.must_call("echo");
+    assert!(answer.text().contains("a=crypto:1 "), "it is under SRTP: {}", answer.text());
+    let under_srtp = SocketAddr::new(scene.sip().ip(), port_of(&answer));
     // A second call gives up its own audio; a stranger tries the first one's ports.
     let mut mallory = Phone::new(scene.sip(), "mallory");
     mallory.media.speak(Speak::Tone(750.0));
     let answer = mallory.must_call("echo");
     wait::until_true("the second call is up", || mallory.media.heard().tone(750.0) >= 200);
-    let port: u16 = answer.sdp("m=audio ").and_then(|media| media.split(' ').next()?.parse().ok()).unwrap();
+    let port = port_of(&answer);
     let own = SocketAddr::new(scene.sip().ip(), port);
     let good = scene.alice.media.heard().sources()[0];
+    // Whatever port is open for the phone under SRTP.
+    let others = [own.port(), under_srtp.port(), good.port(), scene.sip().port()].map(|port| port & !1);
+    let sockets = scene.server.sockets();
+    let media: Vec<u16> = sockets
+        .iter()
+        .filter(|(kind, at)| *kind == "udp" && !others.contains(&(at.port() & !1)))
+        .map(|(_, at)| at.port())
+        .collect();
+    assert!(!media.is_empty() || sealed.is_none(), "{sockets:?}");
     for (_, packet) in &packets {
         for at in [own, SocketAddr::new(own.ip(), port + 1)] {
             mallory.media.send_raw(packet, at);
         }
-        for port in [good.port(), good.port() + 1] {
-            let _sent = scene.stranger.send_to(packet, (good.ip(), port));
+        for port in [under_srtp.port(), under_srtp.port() + 1] {
+            mallet.media.send_raw(packet, (under_srtp.ip(), port).into());
+        }
+        for port in media.iter().chain(&[good.port(), good.port() + 1]) {
+            let _sent = scene.stranger.send_to(packet, (good.ip(), *port));
         }
     }
     scene.stranger.set_nonblocking(true).expect("a mode");
     assert!(scene.stranger.recv(&mut [0; 4096]).is_err(), "whoever sprays ports of media gets nothing back");
     let heard = scene.alice.media.heard();
     assert_eq!(heard.tone(750.0), 0);
+    if let Some(sealed) = &mut sealed {
+        let before = sealed.heard(1100.0);
+        wait::until_true("the call under SRTP goes on", || sealed.heard(1100.0) >= before + 500);
+        sealed.hang_up();
+    }
     mallory.hang_up();
+    mallet.hang_up();
+    wait::until_true("only the good call is left", || scene.server.channels() == 1);
     scene.drain();
     scene.finish();
+}
+
+/// Where a description wants the audio.
+fn port_of(answer: &e2e::Message) -> u16 {
+    let media = answer.sdp("m=audio ").expect("audio");
+    media.split(' ').next().and_then(|port| port.parse().ok()).expect("a port")
 }
 
 #[test]
@@ -441,9 +510,12 @@ fn hostile_manager_input_is_survived() {
     for (number, (_, bytes)) in inputs.iter().enumerate() {
         scene.connection(MANAGER, bytes);
         let head = format!("POST /rawman HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", bytes.len());
-        scene.connection(HTTP, &[head.as_bytes(), bytes].concat());
-        if number % SAMPLE == 0 {
-            scene.secure(MANAGER_TLS, bytes);
+        let posted = [head.as_bytes(), bytes].concat();
+        scene.connection(HTTP, &posted);
+        match number % SAMPLE_TLS {
+            0 => scene.secure(MANAGER_TLS, bytes),
+            3 => scene.secure(HTTP_TLS, &posted),
+            _ => {}
         }
     }
     scene.finish();
@@ -472,7 +544,10 @@ fn hostile_frames_end_nothing_but_their_connection() {
         kit::spoil(&mut random, &mut spoiled);
         (format!("spoiled {number}"), spoiled)
     }));
-    for (_, bytes) in &inputs {
+    for (number, (_, bytes)) in inputs.iter().enumerate() {
+        if number.is_multiple_of(SAMPLE_TLS) {
+            scene.secure_page(bytes);
+        }
         let mut page = WebSocket::connect(scene.http());
         page.send(bytes);
         page.drain();

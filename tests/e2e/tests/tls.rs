@@ -192,6 +192,35 @@ fn the_manager_and_metrics_are_served_under_tls() {
 }
 
 #[test]
+fn two_phones_over_tls_with_srtp_hear_each_other() {
+    if !installed(&["openssl", "baresip"]) {
+        return;
+    }
+    let authority = Authority::new("sealed");
+    let own = authority.sign("DNS:pbx.example.com");
+    let site = site("tls-sealed", &own, "")
+        .phone_with("dora", "media_encryption=sdes\n")
+        .phone_with("bob", "media_encryption=sdes\n")
+        .dialplan(
+            "[test]\nexten => bob,1,Set(DB(secure/dora)=${CHANNEL(rtp,secure,audio)})\n \
+             same => n,Set(CHANNEL(secure_bridge_signaling)=1)\n same => n,Set(CHANNEL(secure_bridge_media)=1)\n \
+             same => n,Dial(PJSIP/bob,20)\n",
+        );
+    let server = Server::start(site);
+    let at = tls(&server.site);
+    let mut dora = Baresip::sealed_over_tls(at, "dora", "pcmu", 1100.0);
+    let bob = Baresip::sealed_over_tls(at, "bob", "pcmu", 750.0);
+    let contacts = server.cli("pjsip show contacts");
+    assert_eq!(contacts.matches("transport=tls").count(), 2, "{contacts}");
+    dora.dial(&format!("sip:bob@{at};transport=tls"));
+    dora.until_heard(750.0);
+    bob.until_heard(1100.0);
+    assert_eq!(server.database("secure", "dora"), "1");
+    dora.hang_up();
+    server.until_idle();
+}
+
+#[test]
 fn baresip_calls_over_tls() {
     if !installed(&["openssl", "baresip"]) {
         return;

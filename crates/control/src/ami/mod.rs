@@ -24,17 +24,17 @@ pub(crate) use actions::{TECHNOLOGIES, penalty_shift};
 
 use core::time::Duration;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use apps::originate::Placed;
-use base::{Instant, source_of};
+use base::Instant;
 use call::{Level, Notice};
 use store::config::manager::Classes;
 
+use crate::crowd::Crowd;
 use crate::site::Site;
 use crate::socket::{Commands, Output};
 
@@ -44,6 +44,7 @@ pub(crate) use login::is_home;
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};
+pub(crate) use web::escaped;
 pub use web::{WebAnswer, WebForm, WebRequest};
 
 use events::{Ages, Event, channels_of, event_of, fully_booted};
@@ -89,6 +90,8 @@ pub struct Manager {
     login_timeout: Duration,
     strangers_max: usize,
     disabled_events: Vec<String>,
+    /// Events say what this system is called.
+    names_system: bool,
     channel_variables: Vec<String>,
     webs: web::Webs,
 }
@@ -106,6 +109,7 @@ impl Manager {
             login_timeout: LOGIN_TIMEOUT,
             strangers_max: STRANGERS_OF_ADDRESS_MAX,
             disabled_events: Vec::new(),
+            names_system: false,
             channel_variables: Vec::new(),
             webs: web::Webs::default(),
         }
@@ -126,6 +130,7 @@ impl Manager {
         };
         self.strangers_max = usize::try_from(general.authlimit).unwrap_or(usize::MAX);
         self.disabled_events.clone_from(&general.disabledevents);
+        self.names_system = general.displaysystemname;
         self.channel_variables.clone_from(&general.channelvars);
         let gone: Vec<u64> = self
             .sessions
@@ -145,20 +150,8 @@ impl Manager {
     /// When all places of strangers are taken, the address that has most of them gives up its oldest: connections that say
     /// nothing must not keep out who has something to say.
     pub fn open(&mut self, session: u64, peer: SocketAddr, now: Instant, out: &mut Vec<Output>) {
-        let ip = peer.ip().to_canonical();
-        let strangers = self.strangers();
-        let own = strangers.get(&source_of(ip)).map_or(0, |(count, _)| *count);
-        if own >= STRANGERS_OF_ADDRESS_MAX {
-            return self.refuse(session, ip, out);
-        }
-        let all: usize = strangers.values().map(|(count, _)| count).sum();
-        if self.sessions.len() >= SESSIONS_MAX || all >= self.strangers_max {
-            // Of those that have as many, the one that has waited longest.
-            let crowded = strangers.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
-            match crowded.copied() {
-                Some((count, oldest)) if count > own => self.close(oldest, out),
-                _ => return self.refuse(session, ip, out),
-            }
+        if !self.has_room(peer.ip(), out) {
+            return self.refuse(session, peer.ip().to_canonical(), out);
         }
         self.sessions.insert(session, Session::new(peer, now + self.login_timeout));
         let greeting = format!("Asterisk Call Manager/{PROTOCOL_VERSION}\r\n");
@@ -168,13 +161,33 @@ impl Manager {
         self.log(Level::Warning, &format!("connection of {ip} refused: too many sessions"));
         out.push(Output::Close(session));
     }
-    /// How many connections each source has that nobody has logged in on, and the oldest of them.
-    fn strangers(&self) -> BTreeMap<IpAddr, (usize, u64)> {
-        let mut strangers = BTreeMap::new();
-        for (id, session) in self.sessions.iter().filter(|(_, session)| session.login().is_none()) {
-            strangers.entry(source_of(session.peer.ip())).or_insert((0, *id)).0 += 1;
+    /// Whether a stranger of this address has a place, for which another one may have had to go.
+    fn has_room(&mut self, address: IpAddr, out: &mut Vec<Output>) -> bool {
+        let strangers = self.strangers();
+        let own = strangers.from(address);
+        if own >= STRANGERS_OF_ADDRESS_MAX {
+            return false;
         }
-        strangers
+        if self.sessions.len() < SESSIONS_MAX && strangers.len() < self.strangers_max {
+            return true;
+        }
+        match strangers.most() {
+            Some((count, oldest)) if count > own => {
+                self.close(oldest, out);
+                true
+            }
+            _ => false,
+        }
+    }
+    /// Sessions that nobody has logged in on.
+    fn strangers(&self) -> Crowd {
+        let stranger = |(id, session): (&u64, &Session)| match session.stage {
+            Stage::Stranger(until) => Some((until, *id, session.peer.ip())),
+            Stage::User(_) => None,
+        };
+        let mut strangers: Vec<_> = self.sessions.iter().filter_map(stranger).collect();
+        strangers.sort_unstable();
+        Crowd::of(strangers.into_iter().map(|(_, id, address)| (id, address)))
     }
     /// Bytes came from a client: carries out what is complete in them.
     pub fn bytes(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
@@ -408,10 +421,12 @@ impl Manager {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(login) = session.login() else { return };
         let stamp = login.timestamps.then_some(wall);
+        let settings = self.names_system.then(|| self.site.shard.core.borrow().settings.clone());
+        let system = settings.as_ref().map_or("", |settings| &settings.system_name);
         let mut text = String::new();
         for event in events.iter().filter(|event| session.hears(event.class)) {
             if login.filters.pass(event) {
-                event.write(stamp, &mut text);
+                event.write(stamp, system, &mut text);
             }
         }
         if text.is_empty() {

@@ -193,16 +193,20 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Replaces what could end a line or confuse a terminal, from byte `from` on.
+/// Replaces what could end a line or confuse a terminal, from byte `from` on. For clients in some languages U+2028 and
+/// U+2029 end one, too (`splitlines` of Python).
 fn neutralise(out: &mut String, from: usize) {
     let Some(tail) = out.get(from..) else { return };
-    // Nearly all text has none of the bytes that controls begin with: 0xC2 leads to U+0080 to U+009F, among others.
-    let suspect =
-        tail.bytes().fold(false, |found, byte| found | (byte < 0x20) | (byte == 0x7F) | (byte == 0xC2));
-    if !suspect || !tail.chars().any(char::is_control) {
+    // Nearly all text has none of the bytes that these begin with: 0xC2 leads to U+0080 to U+009F, 0xE2 to U+2028, among
+    // others.
+    let suspect = tail
+        .bytes()
+        .fold(false, |found, byte| found | (byte < 0x20) | (byte == 0x7F) | (byte == 0xC2) | (byte == 0xE2));
+    let ends = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if !suspect || !tail.chars().any(ends) {
         return;
     }
-    let safe: String = tail.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let safe: String = tail.chars().map(|c| if ends(c) { ' ' } else { c }).collect();
     out.truncate(from);
     out.push_str(&safe);
 }
@@ -271,13 +275,22 @@ mod tests {
 
     #[test]
     fn no_name_or_value_can_end_a_line_or_a_message() {
-        for hostile in
-            ["a\r\n\r\nEvent: Fake", "\n", "\r", "x\0y", "\u{85}", "\u{1b}[2J", "a\r\nAction: Login"]
-        {
+        for hostile in [
+            "a\r\n\r\nEvent: Fake",
+            "\n",
+            "\r",
+            "x\0y",
+            "\u{85}",
+            "a\u{2028}Event: Fake",
+            "a\u{2029}Event: Fake",
+            "\u{1b}[2J",
+            "a\r\nAction: Login",
+        ] {
             let mut out = String::new();
             Message::event("UserEvent", Some(hostile), &mut out).field(hostile, hostile).end();
             assert_eq!(out.matches("\r\n").count(), 4, "{hostile:?}: {out:?}");
-            assert!(!out.replace("\r\n", "").chars().any(char::is_control), "{hostile:?}: {out:?}");
+            let inner = out.replace("\r\n", "");
+            assert!(!inner.contains(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c)), "{out:?}");
         }
     }
 }

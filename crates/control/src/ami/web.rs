@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::packet::{Action, Message};
 use super::session::{Session, Stage};
-use super::{Manager, SESSIONS_MAX, STRANGERS_OF_ADDRESS_MAX, login};
+use super::{Manager, SESSIONS_MAX, login};
 use crate::socket::Output;
 
 /// Numbers of these sessions begin here; those of connections never come so far.
@@ -217,19 +217,15 @@ impl Manager {
         let known = request.token.as_ref().and_then(|token| self.webs.by_token.get(token)).copied();
         match known.filter(|id| self.sessions.contains_key(id)) {
             Some(id) => Ok(id),
-            None => self.new_web_session(request.peer, now),
+            None => self.new_web_session(request.peer, false, now),
         }
     }
-    fn new_web_session(&mut self, peer: SocketAddr, now: Instant) -> Result<u64, WebAnswer> {
-        let ip = peer.ip().to_canonical();
-        let own = self
-            .sessions
-            .values()
-            .filter(|session| session.login().is_none() && session.peer.ip().to_canonical() == ip);
-        let token = random_token();
-        let (true, Some(token)) =
-            (self.sessions.len() < SESSIONS_MAX && own.count() < STRANGERS_OF_ADDRESS_MAX, token)
-        else {
+    /// A session for a stranger, who is one of the strangers that [`Manager::open`] counts, or for a user who is proved.
+    fn new_web_session(&mut self, peer: SocketAddr, is_proved: bool, now: Instant) -> Result<u64, WebAnswer> {
+        let mut out = std::mem::take(&mut self.pending);
+        let has_room = is_proved && self.sessions.len() < SESSIONS_MAX || self.has_room(peer.ip(), &mut out);
+        self.pending = out;
+        let (true, Some(token)) = (has_room, random_token()) else {
             return Err(WebAnswer {
                 status: "503 Service Unavailable",
                 kind: "text/plain; charset=utf-8",
@@ -281,7 +277,14 @@ impl Manager {
         };
         let until = now + core::time::Duration::from_secs(NONCE_SECONDS) + self.web_idle();
         let count = u64::from_str_radix(given.nc, 16).unwrap_or(0);
-        let Some(nonce) = self.webs.nonces.get_mut(given.nonce).filter(|nonce| count > nonce.count) else {
+        let sessions = &self.sessions;
+        // A challenge that has opened a session is its user's, and no other user's way into it.
+        let is_own = |nonce: &Nonce| {
+            let session = nonce.session.and_then(|id| sessions.get(&id));
+            session.is_none_or(|session| session.login().is_some_and(|login| login.user == given.username))
+        };
+        let known = self.webs.nonces.get_mut(given.nonce);
+        let Some(nonce) = known.filter(|nonce| count > nonce.count && is_own(nonce)) else {
             return Err(self.challenge(now, true));
         };
         nonce.count = count;
@@ -289,7 +292,7 @@ impl Manager {
         if let Some(id) = nonce.session.filter(|id| self.sessions.contains_key(id)) {
             return Ok(id);
         }
-        let id = self.new_web_session(request.peer, now)?;
+        let id = self.new_web_session(request.peer, true, now)?;
         if let Some(nonce) = self.webs.nonces.get_mut(given.nonce) {
             nonce.session = Some(id);
         }
@@ -449,7 +452,8 @@ fn messages(text: &str) -> impl Iterator<Item = Vec<(&str, &str)>> {
     })
 }
 
-fn escaped(text: &str, out: &mut String) {
+/// Text as it stands in XML and HTML.
+pub(crate) fn escaped(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),

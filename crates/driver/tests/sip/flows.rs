@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use ::sip::stack::Flow;
+use ::sip::stack::{Flow, TransportId};
+use base::Cause;
 
 use crate::lab::{Lab, address, change, change_aor, header, line, site, tcp, udp};
 use crate::phone::{Phone, sdp};
@@ -98,6 +99,62 @@ fn a_registered_contact_that_is_dialled_by_its_uri_is_reached_over_its_connectio
     assert_eq!(all, "PJSIP/alice/sip:alice@10.0.0.1:5060;transport=tcp");
     lab.dial(all.trim_start_matches("PJSIP/")).unwrap();
     assert_eq!(lab.next().unwrap().0, flow);
+}
+
+/// A site with a second bind for datagrams, on a port of its own.
+fn two_binds() -> driver::sip::Config {
+    let mut config = site();
+    let mut second = config.binds[0].clone();
+    (second.name, second.id, second.local) = ("second".to_owned(), TransportId(2), address("0.0.0.0:5070"));
+    config.binds.push(second);
+    config
+}
+
+#[test]
+fn a_phone_is_called_by_the_bind_that_it_has_registered_by() {
+    let on = |bind: u16| Flow { transport: TransportId(bind), ..udp("203.0.113.9:41000") };
+    for (name, bind, rewrites, named, expected, contact) in [
+        ("by the first", 0, true, "", 0, "192.0.2.1:5060"),
+        ("by the second", 2, true, "", 2, "192.0.2.1:5070"),
+        ("by the first, as its Contact says", 0, false, "", 0, "192.0.2.1:5060"),
+        ("by the second, as its Contact says", 2, false, "", 2, "192.0.2.1:5070"),
+        ("by the second, where the endpoint names the first", 2, false, "udp", 0, "192.0.2.1:5060"),
+        ("by the first, where the endpoint names the second", 0, false, "second", 2, "192.0.2.1:5070"),
+    ] {
+        let mut config = two_binds();
+        change(&mut config, "alice", |alice| {
+            (alice.rewrite_contact, alice.transport) = (rewrites, named.to_owned());
+        });
+        let mut lab = Lab::new(config);
+        Phone::at("alice", on(bind)).register(&mut lab, "Contact: <sip:alice@203.0.113.9:41000>\r\n");
+        lab.dial("alice").unwrap();
+        let (flow, invite) = lab.next().unwrap();
+        assert_eq!(
+            (flow.transport, flow.remote),
+            (TransportId(expected), address("203.0.113.9:41000")),
+            "{name}"
+        );
+        assert!(header(&invite, "Contact").contains(contact), "{name}: {}", header(&invite, "Contact"));
+        assert!(header(&invite, "Via").contains(contact), "{name}: {}", header(&invite, "Via"));
+    }
+}
+
+#[test]
+fn rfc3261_12_2_1_1_a_call_that_came_by_a_bind_is_ended_by_it() {
+    for (bind, named) in [(0, ""), (2, ""), (2, "udp")] {
+        let mut config = two_binds();
+        change(&mut config, "alice", |alice| alice.transport = named.to_owned());
+        let mut lab = Lab::new(config);
+        let mut alice = Phone::at("alice", Flow { transport: TransportId(bind), ..udp("203.0.113.9:41000") });
+        let id = alice.invite(&mut lab, "100", &sdp("203.0.113.9", 4000, "0 101"));
+        lab.answer(id);
+        let (flow, answer) = lab.next().unwrap();
+        assert_eq!((flow.transport, &*line(&answer)), (TransportId(bind), "200"), "{named}");
+        alice.ack(&mut lab, &answer, "");
+        lab.finish(id, Cause::NORMAL_CLEARING);
+        let (flow, bye) = lab.next().unwrap();
+        assert_eq!((flow.transport, &*line(&bye)), (TransportId(bind), "BYE"), "{named}");
+    }
 }
 
 /// A site where alice has registered by two proxies, each of which keeps a flow to the same phone.

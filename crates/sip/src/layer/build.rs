@@ -140,6 +140,13 @@ impl<'a> Written<'a> {
         self.lines().next().and_then(|line| line.split(|byte| *byte == b' ').nth(1)).unwrap_or_default()
     }
 
+    /// Header lines that prove who we are, with their CRLF.
+    pub(crate) fn credentials(self) -> Vec<u8> {
+        let proves =
+            |line: &&[u8]| line.starts_with(b"Authorization: ") || line.starts_with(b"Proxy-Authorization: ");
+        self.lines().filter(proves).collect::<Vec<_>>().concat()
+    }
+
     /// The number in CSeq.
     pub(crate) fn sequence(self) -> u32 {
         let digits = self.value("CSeq").and_then(|value| value.split(|byte| *byte == b' ').next());

@@ -80,6 +80,8 @@ pub(super) struct Client {
     pub(super) owner: Owner,
     /// The request, while it may have to be repeated, canceled, acknowledged or retried.
     request: Option<Arc<[u8]>>,
+    /// Header lines of an INVITE with a 2xx that prove who we are: the ACK repeats them (RFC 3261 §13.2.2.4).
+    credentials: Box<[u8]>,
     /// The ACK for a failure, while the failure may be repeated.
     ack: Option<Arc<[u8]>>,
     /// The request as a datagram, should nobody answer at the stream that it went to because of its size.
@@ -139,6 +141,7 @@ impl Layer {
             secret,
             owner,
             request: None,
+            credentials: Box::default(),
             ack: None,
             datagram: None,
             ways: VecDeque::new(),
@@ -203,8 +206,11 @@ impl Layer {
                         | invite_client::Output::Failed => {}
                     }
                 }
-                if status.is_final() {
-                    client.request = None;
+                if status.is_final()
+                    && let Some(request) = client.request.take()
+                    && status.is_success()
+                {
+                    client.credentials = Written::new(&request).credentials().into();
                 }
             }
             Machine::Other(machine) if method != b"INVITE" => {
@@ -279,6 +285,11 @@ impl Layer {
     pub(crate) fn request_bytes(&self, place: Place) -> Option<(Arc<[u8]>, Flow, Owner)> {
         let client = self.clients.get(place)?;
         Some((Arc::clone(client.request.as_ref()?), client.flow, client.owner))
+    }
+
+    /// Header lines by which an INVITE that was answered proved who we are; empty when it did not.
+    pub(crate) fn credentials(&self, invite: Place) -> &[u8] {
+        self.clients.get(invite).map_or(&[], |client| &client.credentials)
     }
 
     /// Whether an INVITE has heard a provisional response, so that CANCEL may leave (RFC 3261 §9.1).

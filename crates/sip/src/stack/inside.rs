@@ -1,6 +1,7 @@
 //! Inside a dialog: re-INVITE and its glare, BYE, other requests, and what a call's own timers do.
 
 use super::call::Phase;
+use super::reliable::Refusal;
 use super::uac::finish_request;
 use super::{Answer, Body, ClientId, DialogId, End, Event, Header, Output, Refused, ServerId, Stack};
 use crate::dialog::Order;
@@ -8,6 +9,10 @@ use crate::header::Method;
 use crate::layer::{ClientMethod, Flow, Owner, Place, Purpose, TransactionKey};
 use crate::message::{Message, Status};
 use base::Instant;
+
+/// A request that crosses another one may come back after so many seconds at most, each number as likely (RFC 3261 §14.2,
+/// RFC 3311 §5.2).
+const CROSSING_SECONDS_MAX: u64 = 10;
 
 impl Stack {
     /// Sends a request in a dialog: INFO, UPDATE, MESSAGE, REFER, NOTIFY, OPTIONS. The outcome comes as
@@ -61,6 +66,9 @@ impl Stack {
         }
         if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {
             self.ack(dialog, None, out)?;
+        }
+        if let Some(call) = self.calls.get_mut(dialog.0) {
+            call.reliable.begin();
         }
         let invite =
             self.start_inside(dialog.0, Method::Invite, Purpose::Invite, (headers, body), now, out)?;
@@ -225,18 +233,28 @@ impl Stack {
         let force_rport = call.dialog.force_rport;
         let method = message.method();
         let refusal = match call.dialog.order(message) {
-            Order::Stranger => Some(Answer::new(481)),
-            Order::Old => Some(Answer::new(500)), // §12.2.2
-            Order::Next if call.phase == Phase::Ending && method != Method::Bye => Some(Answer::new(481)),
+            Order::Stranger => Some(Refusal::Now(481)),
+            Order::Old => Some(Refusal::Now(500)), // §12.2.2
+            Order::Next if call.phase == Phase::Ending && method != Method::Bye => Some(Refusal::Now(481)),
             // §14.2: one INVITE at a time in each direction.
-            Order::Next if method == Method::Invite && call.invite_client.is_some() => Some(Answer::new(491)),
-            Order::Next if method == Method::Invite && call.is_busy() => {
-                Some(Answer::new(500).headers(&[("Retry-After", "3")]))
+            Order::Next if method == Method::Invite && call.invite_client.is_some() => {
+                Some(Refusal::Now(491))
             }
+            Order::Next if method == Method::Invite && call.is_busy() => Some(Refusal::Crossing),
             Order::Next if method == Method::Update && !message.body().is_empty() => call.refusal_of_update(),
             Order::Next => None,
         };
-        if let Some(answer) = refusal {
+        if let Some(refusal) = refusal {
+            let seconds;
+            let later;
+            let answer = match refusal {
+                Refusal::Now(status) => Answer::new(status),
+                Refusal::Crossing => {
+                    seconds = self.random.below(CROSSING_SECONDS_MAX + 1).to_string();
+                    later = [("Retry-After", seconds.as_str())];
+                    Answer::new(500).headers(&later)
+                }
+            };
             return self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
         }
         if method == Method::Bye {

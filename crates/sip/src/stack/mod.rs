@@ -457,7 +457,7 @@ impl Stack {
                 self.invite_response(dialog, place, message, source, status, now, out);
             }
             (Purpose::Invite | Purpose::Quiet, _) if cseq.method == Method::Invite && status.is_success() => {
-                self.refuse_late_answer(message, source, now, out);
+                self.refuse_late_answer(place, message, source, now, out);
             }
             (Purpose::Invite | Purpose::Quiet, _) => {}
             (Purpose::Notify, _) => {

@@ -60,6 +60,10 @@ impl Reliable {
     pub(super) fn settle(&mut self) {
         (self.pending, self.next, self.last) = (None, None, None);
     }
+    /// Another INVITE of ours starts: the peer numbers its responses anew for each (§3).
+    pub(super) fn begin(&mut self) {
+        self.heard.clear();
+    }
     /// Whether a 2xx has to wait.
     pub(super) fn holds_success(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.described)
@@ -239,7 +243,20 @@ impl Stack {
         let cseq = message.cseq().map(|cseq| cseq.number);
         let (Some(rseq), Some(cseq), Some(tag)) = (rseq, cseq, message.to_tag()) else { return false };
         let Some(call) = self.calls.get_mut(place) else { return false };
-        if !call.reliable.follows(tag, rseq) || call.dialog.learn(message).is_none() {
+        let heeded = match call.phase {
+            // The dialog is there, and its route stays; its target may have moved (RFC 6141 §4.6).
+            Phase::Confirmed | Phase::Ending => {
+                let heeded = call.dialog.fork(tag).is_some() && call.reliable.follows(tag, rseq);
+                if heeded {
+                    call.dialog.refresh_target(message);
+                }
+                heeded
+            }
+            Phase::Calling | Phase::Canceling | Phase::Challenged { .. } | Phase::Ringing => {
+                call.reliable.follows(tag, rseq) && call.dialog.learn(message).is_some()
+            }
+        };
+        if !heeded {
             return false;
         }
         call.reliable.agreed |= message.sdp().is_some();
@@ -250,11 +267,20 @@ impl Stack {
     }
 }
 
+/// Why a request inside a dialog is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// For good.
+    Now(u16),
+    /// One of the same peer is not over: 500, and when to come back (RFC 3261 §14.2, RFC 3311 §5.2).
+    Crossing,
+}
+
 impl Call {
     /// Why an UPDATE with an offer cannot be taken (RFC 3311 §5.2): an offer of ours, or of the peer, has no answer yet.
-    pub(super) fn refusal_of_update(&self) -> Option<Answer<'static>> {
-        let ours = Answer::new(491);
-        let theirs = Answer::new(500).headers(&[("Retry-After", "3")]);
+    pub(super) fn refusal_of_update(&self) -> Option<Refusal> {
+        let ours = Refusal::Now(491);
+        let theirs = Refusal::Crossing;
         match self.phase {
             Phase::Confirmed if self.update_client.is_some() || self.invite_client.is_some() => Some(ours),
             Phase::Confirmed if self.invite_server.is_some() => Some(theirs),

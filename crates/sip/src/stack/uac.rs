@@ -253,6 +253,7 @@ impl Stack {
         let flow = if call.phase == Phase::Confirmed { call.dialog.next_hop() } else { call.dialog.flow };
         let cseq = call.dialog.next_cseq();
         call.retry_at = None;
+        call.reliable.begin();
         let owner = Owner { dialog: Some(place), purpose: Purpose::Invite };
         let secret = self.random.next();
         let sent_by = self.via_host(flow).to_owned();
@@ -301,7 +302,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Acknowledges the 2xx of [`Event::Answered`], with our answer if the 2xx carried the offer.
+    /// Acknowledges the 2xx of [`Event::Answered`], with our answer if the 2xx carried the offer. The ACK has the credentials
+    /// of the INVITE (RFC 3261 §13.2.2.4).
     pub fn ack(
         &mut self,
         dialog: DialogId,
@@ -310,12 +312,13 @@ impl Stack {
     ) -> Result<(), Refused> {
         let call = self.calls.get(dialog.0).ok_or(Refused::Gone)?;
         let answered = call.answered.as_ref().filter(|answered| answered.ack.is_none());
-        let cseq = answered.ok_or(Refused::WrongState)?.cseq;
+        let Answered { cseq, invite, .. } = *answered.ok_or(Refused::WrongState)?;
         let flow = call.dialog.next_hop();
         let branch = format!("z9hG4bK{:016x}{:016x}", self.random.next(), self.random.next());
         let mut bytes = core::mem::take(&mut self.scratch);
         bytes.clear();
         self.write_inside(dialog.0, Method::Ack, (&branch, cseq, flow), &mut bytes);
+        bytes.extend_from_slice(self.layer.credentials(invite));
         build::finish(&mut bytes, body.map(|body| (body.content_type, body.bytes)));
         let ack = Send { flow, bytes: Arc::from(bytes.as_slice()) };
         self.scratch = bytes;
@@ -341,7 +344,7 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         match call.phase {
             _ if status.is_success() && call.is_repeated(invite) => {
-                self.repeated_answer(place, message, source, now, out)
+                self.repeated_answer(place, invite, message, source, now, out)
             }
             Phase::Calling if status.is_provisional() => self.ringing(place, message, status, now, out),
             Phase::Canceling if status.is_provisional() => {
@@ -357,6 +360,10 @@ impl Stack {
             Phase::Confirmed if status.is_provisional() && call.withdraw => {
                 self.layer.cancel(invite, &held(&call.held_headers), now, out);
             }
+            Phase::Confirmed if status.is_provisional() && call.invite_client == Some(invite) => {
+                // What it says is said by the final response, too; it is acknowledged so that it ends (RFC 3262 §4).
+                let _ = status == Status::TRYING || self.acknowledge_provisional(place, message, now, out);
+            }
             Phase::Confirmed if status.is_final() && call.invite_client == Some(invite) => {
                 self.reinvite_response(place, invite, message, status, now, out);
             }
@@ -368,7 +375,7 @@ impl Stack {
             | Phase::Ending => {
                 let known = call.dialog.fork(message.to_tag().unwrap_or_default()).is_some();
                 if status.is_success() && !known {
-                    self.refuse_late_answer(message, source, now, out);
+                    self.refuse_late_answer(invite, message, source, now, out);
                 }
             }
         }
@@ -404,7 +411,7 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         let canceled = matches!(call.phase, Phase::Canceling);
         let Some(fork) = call.dialog.learn(message) else {
-            return self.refuse_late_answer(message, source, now, out);
+            return self.refuse_late_answer(invite, message, source, now, out);
         };
         call.dialog.settle();
         call.dialog.arrived(source);
@@ -428,6 +435,7 @@ impl Stack {
     fn repeated_answer(
         &mut self,
         place: Place,
+        invite: Place,
         message: &Message<'_>,
         source: Flow,
         now: Instant,
@@ -440,12 +448,12 @@ impl Stack {
                 out.push(Output::Send(ack));
             }
         } else if call.surplus.iter().any(|ended| **ended == *tag) {
-            self.ack_orphan(message, source, out);
+            self.ack_orphan(invite, message, source, out);
         } else {
             if call.surplus.len() < FORKS_MAX {
                 call.surplus.push(tag.into());
             }
-            self.refuse_late_answer(message, source, now, out);
+            self.refuse_late_answer(invite, message, source, now, out);
         }
     }
 
@@ -558,12 +566,13 @@ impl Stack {
     /// Acknowledges and ends a dialog that nobody here wants: a surplus fork, or a call given up (§13.2.2.4, §15.1.1).
     pub(super) fn refuse_late_answer(
         &mut self,
+        invite: Place,
         message: &Message<'_>,
         source: Flow,
         now: Instant,
         out: &mut Vec<Output>,
     ) {
-        self.ack_orphan(message, source, out);
+        self.ack_orphan(invite, message, source, out);
         let Some(dialog) = orphan(message, source) else { return };
         let mut call = Call::new(dialog, Phase::Ending);
         call.silent = true;
@@ -580,7 +589,7 @@ impl Stack {
         self.layer.start_client((ClientMethod::Other, owner, flow, secret), write, now, out);
     }
 
-    fn ack_orphan(&mut self, message: &Message<'_>, source: Flow, out: &mut Vec<Output>) {
+    fn ack_orphan(&mut self, invite: Place, message: &Message<'_>, source: Flow, out: &mut Vec<Output>) {
         let Some(dialog) = orphan(message, source) else { return };
         let flow = dialog.next_hop();
         let branch = format!("z9hG4bK{:016x}{:016x}", self.random.next(), self.random.next());
@@ -588,6 +597,7 @@ impl Stack {
         let mut bytes = Vec::new();
         let way = (self.via_host(flow), &*branch, cseq, flow);
         write_request(&dialog, Method::Ack, way, &self.config, &mut bytes);
+        bytes.extend_from_slice(self.layer.credentials(invite));
         build::finish(&mut bytes, None);
         out.push(Output::Send(Send { flow, bytes: Arc::from(bytes) }));
     }

@@ -171,14 +171,54 @@ fn rfc2617_digest_authentication_opens_a_session_and_a_count_is_good_once() {
         ("another target", authorization("all", SECRET, "/pbx/arawman", &nonce, "00000003")),
         ("a nonce of its own", authorization("all", SECRET, target, "0123456789abcdef", "00000001")),
         ("nothing", "Authorization: Digest x\r\n".to_owned()),
+        ("another user", authorization("apart", SECRET, target, &nonce, "00000003")),
     ] {
-        assert!(server.get(target, &header).0.starts_with("HTTP/1.1 401"), "{what}");
+        let (head, _) = server.get(target, &header);
+        assert!(head.starts_with("HTTP/1.1 401"), "{what}");
+        let is_stale = ["a nonce of its own", "another user"].contains(&what);
+        assert_eq!(head.contains("stale=true"), is_stale, "{what}: {head}");
     }
+    let (head, _) = server.get(target, &authorization("all", SECRET, target, &nonce, "00000003"));
+    assert!(head.starts_with("HTTP/1.1 200"), "what was refused has used up no count: {head}");
     for _ in 0..2_000 {
         server.get(target, "");
     }
     let (head, _) = server.get(target, &authorization("all", SECRET, target, &nonce, "00000009"));
     assert!(head.starts_with("HTTP/1.1 200"), "strangers push nobody out: {head}");
+}
+
+#[test]
+fn strangers_over_http_are_counted_with_those_of_connections() {
+    let mut server = Server::new("web-crowd");
+    let challenge = |server: &mut Server, address: &str| {
+        let peer = SocketAddr::new(address.parse().unwrap(), 4000);
+        server.last += 1;
+        server.http.open(server.last, peer, false, &mut server.desk.out);
+        let request = b"GET /pbx/rawman?action=challenge&authtype=md5 HTTP/1.1\r\n\r\n";
+        server.http.bytes(server.last, request, &mut server.desk.out);
+        let now = server.desk.world.now();
+        for request in server.http.take_requests() {
+            server.desk.manager.web(request, now);
+        }
+        server.heard(server.last).unwrap().0.starts_with("HTTP/1.1 200")
+    };
+    // The addresses of a /64 are one source, here as for connections.
+    for host in 0..STRANGERS_OF_ADDRESS_MAX {
+        assert!(challenge(&mut server, &format!("2001:db8::{host:x}")), "{host}");
+    }
+    assert!(!challenge(&mut server, "2001:db8::ffff"));
+    assert!(challenge(&mut server, "2001:db8:0:1::1"));
+    // 50 by authlimit: the crowd gives up its oldest, for a connection as for a request.
+    for host in 0..30 {
+        assert!(challenge(&mut server, &format!("192.0.2.{host}")), "{host}");
+    }
+    assert_eq!(server.desk.manager.sessions.len(), 50);
+    let ours = SocketAddr::from(([192, 0, 2, 200], 4000));
+    let greeting = "Asterisk Call Manager/9.0.0\r\n";
+    assert_eq!(server.desk.open_from(1 << 40, ours), greeting);
+    assert_eq!(server.desk.manager.sessions.len(), 50);
+    // Whoever has proved to be a user is no stranger.
+    server.login();
 }
 
 #[test]

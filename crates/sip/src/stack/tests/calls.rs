@@ -207,6 +207,40 @@ fn rfc3261_14_2_a_second_reinvite_before_the_first_is_answered_gets_500() {
 }
 
 #[test]
+fn rfc3261_14_2_rfc3311_5_2_who_comes_too_early_is_told_to_come_back_within_ten_seconds() {
+    let mut told: Vec<u32> = Vec::new();
+    for seed in 0..200 {
+        let mut world = World::new(FINE, 500 + seed);
+        let (caller, _) = world.call_up();
+        world.with(0, |stack, now, out| stack.reinvite(caller, &[], None, now, out).unwrap());
+        world.run(world.now + Duration::from_millis(10));
+        let names = world.stacks[0].names(caller).unwrap();
+        let ours = names.local_tag.to_owned();
+        let (call_id, theirs) = (names.call_id.to_owned(), names.remote_tag.to_owned());
+        let (call_id, theirs) = (String::from_utf8_lossy(&call_id), String::from_utf8_lossy(&theirs));
+        for (method, number, body) in [("INVITE", 20_000, ""), ("UPDATE", 20_001, "v=0\r\n")] {
+            let text = format!(
+                "{method} sip:callee@10.0.0.2:5060 SIP/2.0\r\nVia: SIP/2.0/UDP {};branch=z9hG4bKe{method}\r\n\
+                 Max-Forwards: 70\r\nFrom: <sip:caller@here>;tag={ours}\r\nTo: <sip:callee@there>;tag={theirs}\r\n\
+                 Call-ID: {call_id}\r\nCSeq: {number} {method}\r\nContact: <sip:caller@10.0.0.1>\r\n\
+                 Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{body}",
+                NAMES[0],
+                body.len()
+            );
+            let mut out = Vec::new();
+            world.stacks[1].receive(udp(NAMES[0]), text.as_bytes(), world.now, &mut out);
+            let [Output::Send(send)] = out.as_slice() else { panic!("{out:?}") };
+            let answer = String::from_utf8_lossy(&send.bytes).into_owned();
+            assert!(answer.starts_with("SIP/2.0 500 "), "{method}: {answer}");
+            let seconds = answer.lines().find_map(|line| line.strip_prefix("Retry-After: "));
+            told.push(seconds.unwrap_or_else(|| panic!("{method}: {answer}")).parse().unwrap());
+        }
+    }
+    assert!((0..=10).all(|seconds| told.contains(&seconds)), "{told:?}");
+    assert!(told.iter().all(|seconds| *seconds <= 10), "{told:?}");
+}
+
+#[test]
 fn rfc3261_14_2_a_reinvite_can_be_withdrawn_and_the_session_stays() {
     let mut world = World::new(FINE, 11);
     let (caller, callee) = world.call_up();
@@ -285,6 +319,69 @@ fn rfc3261_22_2_a_challenged_invite_is_tried_again_in_the_same_call_with_the_nex
     assert_eq!(second.header(HeaderName::Authorization), Some(credentials[0].1.as_bytes()));
     world.with(0, |stack, now, out| stack.hang_up(caller, 0, &[], now, out).unwrap());
     world.run_out();
+}
+
+#[test]
+fn rfc3261_13_2_2_4_the_ack_of_a_2xx_has_the_credentials_of_the_invite_that_was_answered() {
+    for (name, credentials) in [
+        ("none", &[][..]),
+        ("of the server", &[("Authorization", "Digest username=\"caller\"")][..]),
+        (
+            "of the server and a proxy",
+            &[("Authorization", "Digest username=\"a\""), ("Proxy-Authorization", "Digest username=\"b\"")][..],
+        ),
+    ] {
+        let mut us = stack(NAMES[0], config(), 16);
+        let mut out = Vec::new();
+        let request = Outgoing { headers: credentials, ..outgoing(CONTACTS[0], NAMES[1]) };
+        let dialog = us.invite(&request, ms(0), &mut out).unwrap();
+        let answered = |out: &mut Vec<Output>, tag: &str| {
+            let sent = out.drain(..).find_map(|output| match output {
+                Output::Send(send) => Some(String::from_utf8_lossy(&send.bytes).into_owned()),
+                Output::Event(_) => None,
+            });
+            let sent = sent.unwrap();
+            let line = |name: &str| sent.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+            format!(
+                "SIP/2.0 200 OK\r\n{}\r\n{}\r\n{};tag={tag}\r\n{}\r\n{}\r\nContact: <sip:{tag}@10.0.0.2>\r\n\
+                 Content-Length: 0\r\n\r\n",
+                line("Via:"),
+                line("From:"),
+                line("To:").split(";tag=").next().unwrap(),
+                line("Call-ID:"),
+                line("CSeq:")
+            )
+        };
+        let acks = |out: &[Output]| -> Vec<Vec<(String, String)>> {
+            let texts = out.iter().filter_map(|output| match output {
+                Output::Send(send) if send.bytes.starts_with(b"ACK ") => {
+                    Some(String::from_utf8_lossy(&send.bytes).into_owned())
+                }
+                Output::Send(_) | Output::Event(_) => None,
+            });
+            let proofs = |text: String| {
+                let lines = text.lines().filter(|line| line.contains("uthorization: "));
+                lines.filter_map(|line| line.split_once(": ")).map(|(a, b)| (a.into(), b.into())).collect()
+            };
+            texts.map(proofs).collect()
+        };
+        let expected: Vec<Vec<(String, String)>> =
+            vec![credentials.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()];
+        let response = answered(&mut out, "a");
+        us.receive(udp(NAMES[1]), response.as_bytes(), ms(10), &mut out);
+        us.ack(dialog, None, &mut out).unwrap();
+        assert_eq!(acks(&out), expected, "{name}");
+        out.clear();
+        let surplus = response.replace("tag=a", "tag=b").replace("<sip:a@", "<sip:b@");
+        us.receive(udp(NAMES[1]), surplus.as_bytes(), ms(20), &mut out);
+        assert_eq!(acks(&out), expected, "{name}: another fork");
+        out.clear();
+        us.reinvite(dialog, credentials, None, ms(100), &mut out).unwrap();
+        let response = answered(&mut out, "a");
+        us.receive(udp(NAMES[1]), response.as_bytes(), ms(110), &mut out);
+        us.ack(dialog, None, &mut out).unwrap();
+        assert_eq!(acks(&out), expected, "{name}: a re-INVITE");
+    }
 }
 
 #[test]

@@ -146,11 +146,12 @@ fn forged(invite: &[u8], status: &str, tag: &str, headers: &str, body: &str) -> 
     let text = String::from_utf8_lossy(invite).into_owned();
     let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
     let via = line("Via:").replace(";rport", "");
+    let to = line("To:");
+    let to = to.split_once(";tag=").map_or(&*to, |(to, _)| to);
     format!(
-        "SIP/2.0 {status} X\r\n{via}\r\n{}\r\n{};tag={tag}\r\n{}\r\n{}\r\nContact: <sip:{tag}@10.0.0.2>\r\n{headers}\
+        "SIP/2.0 {status} X\r\n{via}\r\n{}\r\n{to};tag={tag}\r\n{}\r\n{}\r\nContact: <sip:{tag}@10.0.0.2>\r\n{headers}\
          Content-Length: {}\r\n\r\n{body}",
         line("From:"),
-        line("To:"),
         line("Call-ID:"),
         line("CSeq:"),
         body.len()
@@ -194,6 +195,59 @@ fn rfc3262_4_each_fork_has_its_own_series_and_gaps_are_not_acknowledged() {
         let invite = String::from_utf8_lossy(&invite.bytes).into_owned();
         let cseq = invite.lines().find_map(|line| line.strip_prefix("CSeq: ")).unwrap();
         assert!(sent.contains(&format!("RAck: {number} {cseq}\r\n")), "{name}: {sent}");
+    }
+}
+
+#[test]
+fn rfc3262_4_a_reliable_response_to_a_reinvite_is_acknowledged_and_each_reinvite_is_numbered_anew() {
+    let mut us = stack(NAMES[0], config(), 40);
+    let sent = |out: Vec<Output>| -> Vec<Send> {
+        out.into_iter()
+            .filter_map(|output| match output {
+                Output::Send(send) => Some(send),
+                Output::Event(_) => None,
+            })
+            .collect()
+    };
+    let mut out = Vec::new();
+    let request = Outgoing { body: Some(OFFER), ..outgoing(CONTACTS[0], NAMES[1]) };
+    let dialog = us.invite(&request, ms(0), &mut out).unwrap();
+    let mut invite = sent(core::mem::take(&mut out)).remove(0);
+    let hear = |us: &mut Stack, text: String, at: u64| {
+        let mut out = Vec::new();
+        us.receive(udp(NAMES[1]), text.as_bytes(), ms(at), &mut out);
+        let lines = sent(out).into_iter().map(|send| String::from_utf8_lossy(&send.bytes).into_owned());
+        lines.collect::<Vec<_>>()
+    };
+    let reliable = |rseq: u32| format!("Require: 100rel\r\nRSeq: {rseq}\r\n");
+    hear(&mut us, forged(&invite.bytes, "183", "a", &reliable(70), ""), 10);
+    let routed = "Record-Route: <sip:proxy@10.0.0.2;lr>\r\n";
+    hear(&mut us, forged(&invite.bytes, "200", "a", routed, "v=0\r\n"), 20);
+    us.ack(dialog, None, &mut out).unwrap();
+    for again in 1..=2_u64 {
+        out.clear();
+        us.reinvite(dialog, &[], Some(OFFER), ms(again * 1000), &mut out).unwrap();
+        invite = sent(core::mem::take(&mut out)).remove(0);
+        for (name, status, tag, rseq, acknowledged) in [
+            ("100 is never reliable", "100", "a", 1, false),
+            ("the first", "183", "a", 1, true),
+            ("again", "183", "a", 1, false),
+            ("one too early", "180", "a", 3, false),
+            ("the next", "180", "a", 2, true),
+            ("of nobody we talk to", "180", "b", 1, false),
+        ] {
+            let lines =
+                hear(&mut us, forged(&invite.bytes, status, tag, &reliable(rseq), ""), again * 1000 + 10);
+            assert_eq!(lines.len(), usize::from(acknowledged), "{name}, {again}: {lines:?}");
+            let [prack] = lines.as_slice() else { continue };
+            assert!(prack.starts_with("PRACK sip:a@10.0.0.2 "), "{name}: {prack}");
+            assert!(prack.contains("\r\nRoute: <sip:proxy@10.0.0.2;lr>\r\n"), "{name}: {prack}");
+            let invite = String::from_utf8_lossy(&invite.bytes).into_owned();
+            let cseq = invite.lines().find_map(|line| line.strip_prefix("CSeq: ")).unwrap();
+            assert!(prack.contains(&format!("RAck: {rseq} {cseq}\r\n")), "{name}: {prack}");
+        }
+        hear(&mut us, forged(&invite.bytes, "200", "a", "", "v=0\r\n"), again * 1000 + 20);
+        us.ack(dialog, None, &mut out).unwrap();
     }
 }
 

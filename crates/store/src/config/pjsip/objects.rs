@@ -592,8 +592,8 @@ options! {
     external_media_address: Text = "", "Address in SDP for peers outside local_net.";
     local_net: Nets = "", "Networks that need no external address.";
     domain: Text = "", "Domain of From for requests that leave by it; empty is its address.";
-    symmetric_transport: YesNo = "no", "Send requests of a dialog by the transport its first request came by.",
-        Ignored "*" "a dialog stays on the transport and connection it began on";
+    symmetric_transport: YesNo = "no", "Call a phone by the transport that it has registered by.",
+        Ignored "*" "it is always done, unless the endpoint names a transport; a dialog stays on the one it began on";
     tos: Tos = "0", "Type of service of packets.";
     cos: Int<0, 7> = "0", "Priority (802.1p) of packets; 7 needs CAP_NET_ADMIN.";
     allow_reload: YesNo = "no", "Let a reload change it.",
