@@ -15,7 +15,7 @@ pub fn packed_time(year: i64, month: u32, day: u32, hour: u32, minute: u32, seco
         | (day & 31) << 16
         | (hour & 31) << 11
         | (minute & 63) << 5
-        | (second / 2 & 31)
+        | ((second / 2) & 31)
 }
 
 /// The methods of proving who one is (RFC 5456 §8.6.13), a bit each.
