@@ -179,7 +179,7 @@ mod tests {
             ),
             (
                 "with a prefix and a device of Latin-1 letters",
-                format!("<csta:SetDoNotDisturb xmlns:csta=\"u\"><csta:device>B\u{fc}ro</csta:device><csta:doNotDisturbOn>1</csta:doNotDisturbOn></csta:SetDoNotDisturb>"),
+                "<csta:SetDoNotDisturb xmlns:csta=\"u\"><csta:device>B\u{fc}ro</csta:device><csta:doNotDisturbOn>1</csta:doNotDisturbOn></csta:SetDoNotDisturb>".to_owned(),
                 Some(Change::DoNotDisturb(true)),
             ),
             (

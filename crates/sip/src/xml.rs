@@ -228,7 +228,7 @@ mod tests {
         let text = "a<b>&\"c'\u{e9}";
         let document = format!("<a><b>{}</b></a>", escape(text));
         assert_eq!(read_flat(&document).unwrap().text("b"), Some(text));
-        assert_eq!(escape("1\r\n\02"), "12");
+        assert_eq!(escape("1\r\n\x002"), "12");
         assert_eq!(decoded(b"\xe9"), "\u{e9}");
     }
 }

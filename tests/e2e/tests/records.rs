@@ -158,7 +158,7 @@ fn no_kill_while_calls_end_loses_a_line_that_was_there_or_leaves_half_a_one() {
     let whole = |file: &str, line: &str| match file {
         "queue_log" => line.split('|').count() >= 5,
         "cel-custom/all.csv" => line.split('|').count() == 4 && line.ends_with("|end"),
-        _ => line.matches('"').count() % 2 == 0 && line.contains("\",\""),
+        _ => line.matches('"').count().is_multiple_of(2) && line.contains("\",\""),
     };
     let mut random = SEED;
     // SplitMix64.
