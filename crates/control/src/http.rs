@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use store::config::web::HttpGeneral;
 use subtle::ConstantTimeEq as _;
 
-use crate::ami::{WebAnswer, WebForm, WebRequest};
+use crate::ami::{WebAnswer, WebForm, WebRequest, escaped};
 use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
@@ -75,6 +76,9 @@ impl Reply {
 /// As whom those who read metrics are kept account of: there is one user, and whatever name is tried is a guess at it.
 const METRICS_USER: &str = "prometheus";
 const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Where the page about the server itself is, below the prefix.
+const STATUS_PATH: &str = "httpstatus";
 
 /// What becomes of a request.
 enum Taken {
@@ -199,6 +203,22 @@ impl Http {
         let snapshot = self.site.snapshot.borrow().clone();
         let target = request.path.unwrap_or("");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let redirected = snapshot.http.redirect.iter().find(|(from, _)| from.eq_ignore_ascii_case(path));
+        if let Some((_, to)) = redirected {
+            let to = to.replace(['\r', '\n'], "");
+            return Taken::Reply(Reply {
+                headers: format!("Location: {to}\r\n"),
+                ..Reply::error("302 Moved Temporarily")
+            });
+        }
+        if snapshot.http.enable_status && path == snapshot.http.path(STATUS_PATH) {
+            return Taken::Reply(Reply {
+                status: "200 OK",
+                kind: "text/html; charset=utf-8",
+                headers: String::new(),
+                body: status_page(&snapshot.http),
+            });
+        }
         let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
         let Some((_, form)) = found.filter(|_| snapshot.manager.is_on_the_web()) else {
             return Taken::Reply(self.metrics(request, peer));
@@ -283,6 +303,27 @@ impl Http {
     }
 }
 
+/// What the server is called and where it listens.
+fn status_page(http: &HttpGeneral) -> String {
+    let mut page = String::from(
+        "<!DOCTYPE html>\n<html><head><title>Asterisk HTTP Status</title></head><body>\n<h2>Asterisk HTTP Status</h2>\n\
+         <table>\n",
+    );
+    let address = |at: Option<SocketAddr>| at.map_or_else(String::new, |at| at.to_string());
+    for (name, value) in [
+        ("Server", http.servername.clone()),
+        ("Prefix", http.prefix.clone()),
+        ("Bind Address", address(http.address())),
+        ("SSL Bind Address", address(http.tls_address())),
+    ] {
+        page.push_str(&format!("<tr><td><i>{name}</i></td><td><b>"));
+        escaped(&value, &mut page);
+        page.push_str("</b></td></tr>\n");
+    }
+    page.push_str("</table></body></html>\n");
+    page
+}
+
 /// Whether a request is for the place of WebSockets, and there is a transport for them.
 fn is_socket(site: &Site, request: &httparse::Request<'_, '_>) -> bool {
     let snapshot = site.snapshot.borrow();
@@ -353,10 +394,15 @@ mod tests {
 
     /// A site whose `prometheus.conf` says this.
     fn http(name: &str, prometheus: &str) -> (Http, Folder, sim::World) {
+        http_with(name, prometheus, "")
+    }
+    /// The same with more lines of `http.conf`.
+    fn http_with(name: &str, prometheus: &str, more: &str) -> (Http, Folder, sim::World) {
+        let general = format!("[general]\nenabled=yes\nprefix=pbx\n{more}");
         let folder = Folder::new(&format!("http-{name}"));
         for (file, text) in [
             ("asterisk.conf", ""),
-            ("http.conf", "[general]\nenabled=yes\nprefix=pbx\n"),
+            ("http.conf", &general),
             ("prometheus.conf", prometheus),
             ("pjsip.conf", ""),
             ("extensions.conf", ""),
@@ -462,6 +508,27 @@ mod tests {
             let (mut http, ..) = http("status", settings);
             let answer = ask(&mut http, &[request]).unwrap();
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_elsewhere_and_the_server_says_what_it_is_when_it_is_wanted() {
+        let more = "servername=<b>\ntlsenable=yes\nenable_status=yes\nredirect = / /pbx/httpstatus\nredirect=/old https://a.example/new\n";
+        for (name, more, path, status, said) in [
+            ("the page", more, "/pbx/httpstatus", "200", "<b>127.0.0.1:8088</b>"),
+            ("under TLS", more, "/pbx/httpstatus?x", "200", "<b>127.0.0.1:8089</b>"),
+            ("its name is text", more, "/pbx/httpstatus", "200", "<b>&lt;b&gt;</b>"),
+            ("the top", more, "/", "302", "\r\nLocation: /pbx/httpstatus\r\n"),
+            ("another server", more, "/OLD?x=1", "302", "\r\nLocation: https://a.example/new\r\n"),
+            ("below it", more, "/old/more", "404", ""),
+            ("outside the prefix", more, "/httpstatus", "404", ""),
+            ("unless written", "", "/pbx/httpstatus", "404", ""),
+            ("nothing leads on", "", "/", "404", ""),
+        ] {
+            let (mut http, ..) = http_with("pages", "", more);
+            let answer = ask(&mut http, &[format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()]).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+            assert!(answer.contains(said), "{name}: {answer}");
         }
     }
 

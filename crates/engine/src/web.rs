@@ -42,7 +42,8 @@ impl Web {
         };
         let served = snapshot.prometheus.enabled
             || snapshot.manager.is_on_the_web()
-            || snapshot.pjsip.has_websockets();
+            || snapshot.pjsip.has_websockets()
+            || http.has_pages();
         let plain = http.address().filter(|_| served);
         self.plain.listen(net, plain, FlowKind::Http, None).map_err(|e| fail("bindport", &e))?;
         let secure = http.tls_address().filter(|_| served && wires.http.is_some());

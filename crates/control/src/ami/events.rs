@@ -172,13 +172,17 @@ impl Event {
         fill(Message::open(&mut self.body));
         self
     }
-    /// Appends it as one session sees it; `stamp` is the wall time in microseconds when it wants that.
-    pub fn write(&self, stamp: Option<i64>, out: &mut String) {
+    /// Appends it as one session sees it; `stamp` is the wall time in microseconds when it wants that, `system` the name of
+    /// this system when it is to be told.
+    pub fn write(&self, stamp: Option<i64>, system: &str, out: &mut String) {
         out.push_str(&self.head);
         if let Some(micros) = stamp {
             let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
             // Writing to a String cannot fail.
             let _ = write!(out, "Timestamp: {seconds}.{rest:06}\r\n");
+        }
+        if !system.is_empty() {
+            Message::open(out).field("SystemName", system);
         }
         out.push_str(&self.body);
         out.push_str("\r\n");

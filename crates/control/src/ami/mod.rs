@@ -44,6 +44,7 @@ pub(crate) use login::is_home;
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};
 pub use table::{ActionRow, Field, actions};
+pub(crate) use web::escaped;
 pub use web::{WebAnswer, WebForm, WebRequest};
 
 use events::{Ages, Event, channels_of, event_of, fully_booted};
@@ -89,6 +90,8 @@ pub struct Manager {
     login_timeout: Duration,
     strangers_max: usize,
     disabled_events: Vec<String>,
+    /// Events say what this system is called.
+    names_system: bool,
     channel_variables: Vec<String>,
     webs: web::Webs,
 }
@@ -106,6 +109,7 @@ impl Manager {
             login_timeout: LOGIN_TIMEOUT,
             strangers_max: STRANGERS_OF_ADDRESS_MAX,
             disabled_events: Vec::new(),
+            names_system: false,
             channel_variables: Vec::new(),
             webs: web::Webs::default(),
         }
@@ -126,6 +130,7 @@ impl Manager {
         };
         self.strangers_max = usize::try_from(general.authlimit).unwrap_or(usize::MAX);
         self.disabled_events.clone_from(&general.disabledevents);
+        self.names_system = general.displaysystemname;
         self.channel_variables.clone_from(&general.channelvars);
         let gone: Vec<u64> = self
             .sessions
@@ -416,10 +421,12 @@ impl Manager {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(login) = session.login() else { return };
         let stamp = login.timestamps.then_some(wall);
+        let settings = self.names_system.then(|| self.site.shard.core.borrow().settings.clone());
+        let system = settings.as_ref().map_or("", |settings| &settings.system_name);
         let mut text = String::new();
         for event in events.iter().filter(|event| session.hears(event.class)) {
             if login.filters.pass(event) {
-                event.write(stamp, &mut text);
+                event.write(stamp, system, &mut text);
             }
         }
         if text.is_empty() {

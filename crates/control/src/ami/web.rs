@@ -452,7 +452,8 @@ fn messages(text: &str) -> impl Iterator<Item = Vec<(&str, &str)>> {
     })
 }
 
-fn escaped(text: &str, out: &mut String) {
+/// Text as it stands in XML and HTML.
+pub(crate) fn escaped(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),

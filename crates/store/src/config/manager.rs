@@ -107,8 +107,8 @@ options! {
     bindaddr: BindTo = "0.0.0.0", "Address to listen on; every one unless written.";
     displayconnects: YesNo = "yes", "Tell logins and logoffs on the console.";
     timestampevents: YesNo = "no", "Add a Timestamp to events.";
-    brokeneventsaction: YesNo = "no", "Answer the Events action as old versions did.",
-        Later "no" "the action Events is answered as it is documented";
+    brokeneventsaction: YesNo = "no", "Do not answer an Events action that asks for all, as old versions did.";
+    displaysystemname: YesNo = "no", "Add a SystemName to events: systemname of asterisk.conf, if it has one.";
     allowmultiplelogin: YesNo = "yes", "Let a user log in several times.";
     debug: YesNo = "no", "Tell what comes and goes.",
         Later "no" "logins and refusals are logged, single actions are not";
@@ -129,7 +129,6 @@ options! {
         "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
         "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
         "block-sockets" "*" Ignored "no socket blocks";
-        "displaysystemname" "no" Later "events carry no SystemName";
     }
 }
 

@@ -1,9 +1,31 @@
 //! `http.conf` and `prometheus.conf`: the HTTP server, and the metrics that it serves.
 
-use super::kind::{Bind, BindTo, Ciphers, Hidden, Names, Port, Text, YesNo};
+use super::kind::{Bind, BindTo, Ciphers, Hidden, Kind, Names, Port, Text, YesNo};
 use super::{options, read_settings};
-use conf::{File, Findings};
+use conf::{File, Finding, Findings, Level, Variable};
 use std::net::SocketAddr;
+
+/// Paths and where they lead; lines add up.
+pub struct Redirects;
+impl Kind for Redirects {
+    type Value = Vec<(String, String)>;
+    fn describe() -> String {
+        "two paths, lines add up".into()
+    }
+    fn set(value: &mut Self::Value, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+        let mut words = variable.value.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (Some(from), Some(to), None) if from.starts_with('/') => {
+                value.push((from.to_owned(), to.to_owned()));
+                Ok(())
+            }
+            _ => {
+                let message = format!("redirect={} is not two paths", variable.value);
+                Err(variable.finding(Level::Error, message, "write redirect = /from /to"))
+            }
+        }
+    }
+}
 
 options! {
     /// `[general]` of `http.conf`.
@@ -14,6 +36,8 @@ options! {
     prefix: Text = "", "First part of every path: prefix=asterisk makes /metrics /asterisk/metrics.";
     servername: Text = "Asterisk", "What the header Server of answers says; nothing when empty.";
     ws_allowed_origins: Names = "", "Origins whose pages may speak SIP over WebSocket, such as `https://phone.example.com`; empty: every page, and what is no browser says nothing.";
+    enable_status: YesNo = "no", "Serve a page at /httpstatus that says what the server is called and where it listens, to everybody.";
+    redirect: Redirects = "", "Where a path leads to, `/from /to`, whole paths with the prefix.";
     tlsenable: YesNo = "no", "Serve it under TLS too.";
     tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
     tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
@@ -26,8 +50,6 @@ options! {
         "tlsservercipherorder" "*" Ignored "the order of tlscipher holds";
         "enable_static" "no,yes" Later "no files are served";
         "enablestatic" "no,yes" Later "no files are served";
-        "enable_status" "no,yes" Later "there is no status page; ask the console";
-        "redirect" "*" Later "nothing is redirected";
         "sessionlimit" "*" Ignored "each answer ends its connection, and a connection without a request ends soon";
         "session_inactivity" "*" Ignored "each answer ends its connection";
         "session_keep_alive" "*" Ignored "each answer ends its connection";
@@ -63,6 +85,10 @@ impl HttpGeneral {
         let bind = self.tlsbindaddr.or(self.bindaddr.map(|bind| Bind { port: None, ..bind }));
         bind.filter(|_| self.enabled && self.tlsenable).map(|bind| bind.or_port(TLS_PORT))
     }
+    /// Whether it serves something by itself.
+    pub fn has_pages(&self) -> bool {
+        self.enable_status || !self.redirect.is_empty()
+    }
     /// The path of what lies below the prefix.
     pub fn path(&self, below: &str) -> String {
         let part = |text: &str| match text.trim_matches('/') {
@@ -91,6 +117,34 @@ impl Prometheus {
         if self.auth_username.is_empty() != self.auth_password.is_empty() {
             let message = "auth_username and auth_password go together; nobody may read the metrics";
             findings.warning(self.origin.place_of("auth_username"), message, "write both, or neither");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_two_paths() {
+        let to = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        for (name, lines, expected, told) in [
+            ("none", "", vec![], 0),
+            (
+                "two of them",
+                "redirect = / /a\nredirect=/b  https://c.example/d\n",
+                vec![to("/", "/a"), to("/b", "https://c.example/d")],
+                0,
+            ),
+            ("one path", "redirect = /a\n", vec![], 1),
+            ("three", "redirect = /a /b /c\n", vec![], 1),
+            ("no path", "redirect = a /b\nredirect = /c /d\n", vec![to("/c", "/d")], 1),
+        ] {
+            let mut findings = Findings::new();
+            let source = conf::Memory::new().with("http.conf", format!("[general]\n{lines}"));
+            let file = conf::load(&source, "http.conf", conf::Options::default(), &mut findings).unwrap();
+            let http = HttpGeneral::read(&file, &mut findings);
+            assert_eq!((http.redirect, findings.iter().count()), (expected, told), "{name}");
         }
     }
 }

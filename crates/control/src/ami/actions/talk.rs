@@ -1,6 +1,7 @@
 //! Actions about the session itself: what it hears, what it may do.
 
 use core::time::Duration;
+use store::config::manager::Classes;
 
 use call::Notice;
 use store::config::manager::EventFilter;
@@ -85,8 +86,13 @@ fn ping(turn: &mut Turn<'_>) -> Done {
 
 fn events(turn: &mut Turn<'_>) -> Done {
     let wanted = mask(turn.need("EventMask")?);
+    let is_broken = turn.site.snapshot.borrow().manager.general.brokeneventsaction;
     let Some(login) = turn.session.login_mut() else { return Err("Permission denied".into()) };
     login.wanted = wanted;
+    // Clients of old wait for nothing when they want all events. A request over HTTP always waits.
+    if is_broken && wanted == Classes::ALL && turn.session.web.is_none() {
+        return Ok(After::Go);
+    }
     turn.response("Success").field("Events", if wanted.is_empty() { "Off" } else { "On" }).end();
     Ok(After::Go)
 }

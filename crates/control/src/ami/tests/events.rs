@@ -99,6 +99,37 @@ fn a_call_through_dial_is_told_with_the_fields_that_clients_rely_on() {
 }
 
 #[test]
+fn events_name_the_system_and_old_clients_wait_for_no_answer_where_that_is_written() {
+    for (name, lines, mask, answer, named) in [
+        ("by default", "", "on", "Response: Success\r\nEvents: On\r\n\r\n", false),
+        ("all", "brokeneventsaction = yes\n", "on", "", false),
+        ("some", "brokeneventsaction = yes\n", "call", "Response: Success\r\nEvents: On\r\n\r\n", false),
+        ("none", "brokeneventsaction = yes\n", "off", "Response: Success\r\nEvents: Off\r\n\r\n", false),
+        ("named", "displaysystemname = yes\n", "on", "Response: Success\r\nEvents: On\r\n\r\n", true),
+    ] {
+        let mut desk = Desk::new("old");
+        let config = MANAGER.replacen("[general]\n", &format!("[general]\n{lines}"), 1);
+        std::fs::write(desk.folder.join("manager.conf"), config).unwrap();
+        let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
+        *desk.site().snapshot.borrow_mut() = snapshot;
+        let mut core = desk.world.shard.core.borrow_mut();
+        let settings = (*core.settings).clone();
+        core.settings = Rc::new(call::Settings { system_name: "north".to_owned(), ..settings });
+        drop(core);
+        desk.manager.configure();
+        desk.login(1, "all");
+        assert_eq!(desk.act(1, &format!("Events|EventMask: {mask}")), answer, "{name}");
+        desk.act(1, "Events|EventMask: user");
+        desk.act(1, "UserEvent|UserEvent: Hello");
+        desk.tell();
+        let told = desk.sent(1);
+        assert!(told.contains("UserEvent: Hello\r\n"), "{name}: {told}");
+        let head = "Event: UserEvent\r\nPrivilege: user,all\r\nSystemName: north\r\n";
+        assert_eq!(told.contains(head), named, "{name}: {told}");
+    }
+}
+
+#[test]
 fn events_go_to_those_who_may_and_want_to_hear_them_and_pass_their_filters() {
     let mut desk = Desk::new("masks");
     for (session, user) in [(1, "all"), (2, "one"), (3, "apart")] {
