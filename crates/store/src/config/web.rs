@@ -141,7 +141,7 @@ mod tests {
             ("no path", "redirect = a /b\nredirect = /c /d\n", vec![to("/c", "/d")], 1),
         ] {
             let mut findings = Findings::new();
-            let source = conf::Memory::new().with("http.conf", &format!("[general]\n{lines}"));
+            let source = conf::Memory::new().with("http.conf", format!("[general]\n{lines}"));
             let file = conf::load(&source, "http.conf", conf::Options::default(), &mut findings).unwrap();
             let http = HttpGeneral::read(&file, &mut findings);
             assert_eq!((http.redirect, findings.iter().count()), (expected, told), "{name}");
