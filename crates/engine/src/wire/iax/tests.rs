@@ -84,6 +84,7 @@ const GENERAL: &[GeneralRow] = &[
     ("srvlookup", "yes", |c| c.srv_lookup.to_string(), "false", "true"),
     ("maxauthreq", "7", |c| c.users["u"].common.challenges_max.to_string(), "3", "7"),
     ("tos", "ef", |c| c.marking.tos.to_string(), "0", "184"),
+    ("cos", "5", |c| c.marking.priority.to_string(), "0", "5"),
 ];
 
 #[test]
