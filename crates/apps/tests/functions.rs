@@ -375,13 +375,13 @@ fn how_dialled_channels_ended_can_be_asked() {
 #[test]
 fn check_names_dial_options_and_modules_that_are_switched_off() {
     let (program, _) = sim::parse_dialplan(
-        "[default]\nexten => 1,1,Dial(SIM/1,20,zg${X})\n same => n,Dial(SIM/1,20,U(tz)g)\n same => n,Verbose(y)\n",
+        "[default]\nexten => 1,1,Dial(SIM/1,20,jg${X})\n same => n,Dial(SIM/1,20,U(tj)g)\n same => n,Verbose(y)\n",
         &apps::table::tables(),
     );
     let disabled = ["app_verbose".to_owned()].into();
     let concerns = apps::check(&program, &disabled);
     let lines: Vec<String> = concerns.iter().map(|concern| concern.message.clone()).collect();
-    for (line, expected) in lines.iter().zip(["Dial option 'z'", "module app_verbose"]) {
+    for (line, expected) in lines.iter().zip(["Dial option 'j'", "module app_verbose"]) {
         assert!(line.contains(expected), "{line}");
     }
     assert_eq!(lines.len(), 2, "{lines:?}");

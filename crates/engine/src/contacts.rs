@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
 use base::Instant;
@@ -65,6 +66,8 @@ pub(crate) struct Contacts {
     came: Option<Vec<Row>>,
     /// Rows of other systems, whose contacts are known here.
     foreign: BTreeSet<Name>,
+    /// AORs whose rows name no endpoint, because there was none of that name when they were written.
+    nameless: BTreeSet<String>,
     /// Nothing was registered here before the process began, so that rows of ours are somebody's before us.
     is_first: bool,
     lines: Vec<(Level, String)>,
@@ -84,6 +87,7 @@ impl Contacts {
             again_at: None,
             came: None,
             foreign: BTreeSet::new(),
+            nameless: BTreeSet::new(),
             is_first: false,
             lines: Vec::new(),
         };
@@ -202,6 +206,9 @@ impl Contacts {
         ];
         if config.endpoints.contains_key(aor) {
             sets.push(("endpoint", aor.to_owned()));
+            self.nameless.remove(aor);
+        } else {
+            self.nameless.insert(aor.to_owned());
         }
         if let Some(aor) = config.aors.get(aor) {
             sets.extend([
@@ -215,6 +222,26 @@ impl Contacts {
         let sets = sets.into_iter().map(|(column, value)| (column.to_owned(), Some(value))).collect();
         let keys = vec![(ID.to_owned(), name.to_string())];
         self.writer.put(name, Write::Put(keys, sets), clocks.now);
+    }
+    /// Endpoints have come (`None`: any may have), perhaps after what had registered for them: rows that could not name them
+    /// do so.
+    pub(crate) fn name_endpoints(&mut self, came: Option<&[Rc<str>]>, driver: &SipDriver, clocks: Clocks) {
+        let endpoints = &driver.config().endpoints;
+        let is_named = |aor: &&str| endpoints.contains_key(*aor) && self.nameless.contains(*aor);
+        let named: BTreeSet<String> = match came {
+            Some(came) => came.iter().map(|name| &**name).filter(is_named).map(str::to_owned).collect(),
+            None => self.nameless.iter().map(String::as_str).filter(is_named).map(str::to_owned).collect(),
+        };
+        if named.is_empty() {
+            return;
+        }
+        self.nameless.retain(|aor| !named.contains(aor));
+        for (aor, binding) in driver.bindings().filter(|(aor, _)| named.contains(*aor)) {
+            let name = id(aor, &binding.uri);
+            if !self.foreign.contains(&name) {
+                self.write(name, aor, binding, driver, clocks);
+            }
+        }
     }
     /// Has rows and bindings be of one mind, when rows were read.
     pub(crate) fn agree(&mut self, driver: &mut SipDriver, journal: &Registrations, clocks: Clocks) {

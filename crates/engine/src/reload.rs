@@ -590,6 +590,9 @@ impl Engine {
         for (level, line) in std::mem::take(&mut effects.lines) {
             self.log(level, ROWS, &line);
         }
+        // All of them, or those that came.
+        let came: Option<Vec<Rc<str>>> =
+            learned.as_ref().map(|learned| learned.endpoints.iter().map(|(name, _)| name.clone()).collect());
         match learned {
             Some(learned) if learned.is_empty() => {}
             Some(learned) => {
@@ -600,6 +603,9 @@ impl Engine {
         }
         let clocks = Clocks { now, wall: Clock.wall() };
         let settled = self.registrations.settle(&mut self.site.sip.borrow_mut(), clocks);
+        if let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
+            contacts.name_endpoints(came.as_deref(), &self.site.sip.borrow(), clocks);
+        }
         // Rows that were read before were not compared with what has come back only at this moment.
         if settled && let Some(contacts) = &mut *self.loader.contacts.borrow_mut() {
             contacts.read_again(now);
