@@ -17,7 +17,7 @@ Every action is answered by `Response: Success`, `Error` or `Goodbye`, with the 
 that lists goes on with one event an item, and ends with an event that has `EventList: Complete` and `ListItems`.
 Events come in between, each with the class that a user needs in `read=`.
 
-```
+```text
 Action: Login
 Username: wallboard
 Secret: correct-horse-battery
