@@ -606,7 +606,7 @@ fn who_answers_decides_and_the_site_remembers() {
         let shown: Vec<String> = noted(&world).into_iter().filter(|line| !line.is_empty()).collect();
         assert_eq!(shown, [expected], "{name}: {:#?}", world.transcript());
         let asked = lines(&world, "hears priv-callpending").len();
-        let is_asked = !(option == "PN" || !before.is_empty());
+        let is_asked = option != "PN" && before.is_empty();
         assert_eq!(asked, usize::from(is_asked), "{name}: {:#?}", world.transcript());
     }
 }
