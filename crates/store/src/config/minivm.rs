@@ -84,7 +84,7 @@ options! {
     externnotify: Text = "", "Program that is told; empty: the general one.",
         Later "" "the general one is told";
     setvar: Lines = "", "Variables for MINIVMACCOUNT(): name=value.";
-    volgain: Decibels = "0.0", "What is mailed is so much louder; without it, as volgain of [general] says.";
+    volgain: Decibels = "0.0", "What is mailed is so much louder; without the line, as the general section says.";
     alias: Text = "", "Another name for it: user@domain.";
     attachfmt: Text = "", "Format of what is attached.", Later "" "it is that of the recording";
     @recognised {
