@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use dialplan::{Program, Step};
 
+use crate::dial::why_without_effect;
 use crate::monitor::{Unmet, unmet};
 use crate::{AppRow, UNSUPPORTED_OPTIONS, table};
 
@@ -67,7 +68,7 @@ fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
     let Some(options) = args.get(2).map(|text| literal(text)) else { return };
     for letter in UNSUPPORTED_OPTIONS.chars() {
         if dialplan::Options::parse(&options, &letter.to_string()).has(letter) {
-            let message = format!("Dial option '{letter}' is not supported yet and has no effect");
+            let message = format!("Dial option '{letter}' {}", why_without_effect(letter));
             concerns.push(Concern { step, fatal: false, message, remedy: "leave the option out".to_owned() });
         }
     }

@@ -152,7 +152,7 @@ fn send_digits(text: &str) -> SendDigits {
 }
 
 /// Why a letter that Asterisk knows does nothing.
-fn why_without_effect(letter: char) -> &'static str {
+pub(crate) fn why_without_effect(letter: char) -> &'static str {
     match letter {
         'O' => "is for operators on telephony cards and has no effect",
         _ => "has no effect: legs are offered what the caller has",
