@@ -2,12 +2,13 @@
 
 use core::time::Duration;
 
-use call::{Chan, ChanEvent, Heard, Leg, Level, Stop};
+use base::Digit;
+use call::{Chan, Leg, Level, Stop};
 
 use super::sound::Sound;
 use super::{DialOptions, Status};
-use crate::Call;
 use crate::own_name::Name;
+use crate::{Call, say};
 
 /// Longest name that a caller says.
 const NAME_LENGTH: Duration = Duration::from_secs(4);
@@ -128,14 +129,13 @@ impl Screening {
         // Who hangs up instead of deciding has not answered.
         let key = call.chan.while_up(self.ask(leg.chan())).await?.ok().flatten();
         drop(sound);
-        let remembers = matches!(options.screens, Some(Screens::Remembers(_)));
         let (kept, ends) = match key {
             Some('1') => (Decision::Allow, None),
             Some('2') => (Decision::Deny, Decision::Deny.refusal()),
             Some('3') => (Decision::Torture, Decision::Torture.refusal()),
             Some('4') => (Decision::Kill, Decision::Kill.refusal()),
             // From now on, but not this time.
-            Some('5') if remembers => (Decision::Allow, Decision::Deny.refusal()),
+            Some('5') => (Decision::Allow, Decision::Deny.refusal()),
             _ => return Ok(Err(Status::NoAnswer)),
         };
         if let Some(place) = &self.remembered_at {
@@ -149,24 +149,15 @@ impl Screening {
             Some(_) => ("priv-callee-options", "12345"),
             None => ("screen-callee-options", "1234"),
         };
+        let on_leg = Call::new(chan.clone());
+        let words = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect();
         let mut files = vec!["priv-callpending", self.name.path(), question];
         for _ in 0..ASKED_MAX {
-            let mut pressed = None;
-            for file in files {
-                if let Heard::Interrupted(digit, _) = chan.play(file, ANY_DIGIT).await? {
-                    pressed = Some(digit.to_char());
-                    break;
-                }
-            }
-            if pressed.is_none() {
-                let until = chan.now() + KEY_WAIT;
-                while let Some(event) = chan.event(Some(until)).await? {
-                    if let ChanEvent::Digit { digit, .. } = event {
-                        pressed = Some(digit.to_char());
-                        break;
-                    }
-                }
-            }
+            let pressed = match say::play_all(&on_leg, words(&files), ANY_DIGIT).await? {
+                Some(digit) => Some(digit),
+                None => chan.digit(KEY_WAIT).await?,
+            };
+            let pressed = pressed.map(Digit::to_char);
             if let Some(key) = pressed.filter(|key| keys.contains(*key)) {
                 return Ok(Some(key));
             }
