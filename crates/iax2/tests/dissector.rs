@@ -9,7 +9,7 @@ use iax2::frame::{
     Auth, Command, Control, Element, Entry, Full, Html, Kind, Media, Mini, Video, packed_time, write_element,
     write_preferences, write_trunk_entry, write_trunk_header,
 };
-use iax2::machine::{Challenge, Dial, Encrypt, Lease, Registration, Watch};
+use iax2::machine::{Challenge, Connected, Dial, Encrypt, Lease, Lines, Registration, Watch};
 use iax2::{Event, Secret};
 use world::{World, accept_any, address, ms, secs};
 
@@ -132,6 +132,8 @@ fn say_everything(world: &mut World, caller: base::Place) {
         machine.digit(now, caller, five, false, out).unwrap();
         machine.control(now, caller, Control::HOLD, out).unwrap();
         machine.text(now, caller, b"hello", out).unwrap();
+        let party = Connected { number: b"200", name: b"Bob", presentation: 0 };
+        assert_eq!(machine.connected(now, caller, &party, out), Ok(true));
         machine.html(now, caller, Html::URL, b"http://example.org/", out).unwrap();
         machine.quelch(now, caller, Some(b"jazz"), out).unwrap();
         machine.unquelch(now, caller, out).unwrap();
@@ -221,6 +223,7 @@ fn tshark_makes_no_mark_at_anything_that_machines_say_to_each_other() {
     let mut dial = Dial::to(address(1));
     (dial.called, dial.username, dial.secret) = (b"100", b"bob", Some(secret));
     (dial.name, dial.transferable, dial.trunk) = (b"Bob", true, true);
+    dial.lines = Lines { send: true, take: true };
     let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
     world.run(secs(2), &mut grant);
     say_everything(&mut world, caller);

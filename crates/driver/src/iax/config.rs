@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use ::iax2::Secret;
 use ::iax2::frame::Auth;
-use ::iax2::machine::{Encrypt, Priority, TokenRule, TrunkSettings};
+use ::iax2::machine::{Encrypt, Lines, Priority, TokenRule, TrunkSettings};
 use base::{FormatSet, Instant, Marking};
 use call::PartyId;
 
@@ -65,10 +65,8 @@ pub struct Common {
     pub set_var: Vec<(String, String)>,
     /// `permit`, `deny`, `acl`.
     pub access: Option<Access>,
-    /// `connectedline`, `sendconnectedline`: a changed party is told.
-    pub send_connected: bool,
-    /// `connectedline`, `recvconnectedline`: it is believed who it is connected to.
-    pub take_connected: bool,
+    /// `connectedline`: whether it is told whom it talks to, and believed whom we talk to.
+    pub lines: Lines,
     /// `maxauthreq`: calls under its name from one address that may wait for a proof at once; 0 is any.
     pub challenges_max: u32,
     /// `sourceaddress`: where our packets to it leave from; port 0 is any.
@@ -104,8 +102,7 @@ impl Default for Common {
             presentation: None,
             set_var: Vec::new(),
             access: None,
-            send_connected: false,
-            take_connected: false,
+            lines: Lines::default(),
             challenges_max: 3,
             source: None,
             parking_lot: String::new(),

@@ -12,6 +12,7 @@ mod index;
 mod leg;
 mod lookup;
 mod outbound;
+mod party;
 mod peers;
 mod proof;
 mod registry;

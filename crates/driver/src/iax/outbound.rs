@@ -144,6 +144,7 @@ impl IaxDriver {
             digit: None,
             variables: Vec::new(),
             held: false,
+            told: None,
             joined: None,
         };
         self.legs.insert(self.next_leg, leg);
@@ -242,6 +243,7 @@ impl IaxDriver {
             language: entry.language.as_bytes(),
             variables: &variables,
             datetime: Some(super::datetime(core)),
+            lines: common.lines,
             auto_answer: target.auto_answer,
             encrypt: common.encrypt,
             keys_stay: common.keys_stay,
@@ -252,6 +254,7 @@ impl IaxDriver {
             autokill: self.config.autokill,
             ..Dial::to(to)
         };
+        let told = (caller.number().to_owned(), caller.name().to_owned(), presentation);
         let now = core.now;
         let placed = self.order(socket, |machine, out| machine.dial(now, &dial, out)).ok_or(failed)?;
         let place = placed.map_err(|refused| match refused {
@@ -260,6 +263,7 @@ impl IaxDriver {
         })?;
         if let Some(leg) = self.legs.get_mut(&handle) {
             (leg.stage, leg.place, leg.remote) = (Stage::Calling, Some((socket, place)), Some(to));
+            leg.told = Some(told);
         }
         self.by_place.insert((socket, place), handle);
         Ok(())

@@ -190,7 +190,6 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
         ("no format", format!("{sound}disallow=all\n"), "allows no format", "allow=ulaw"),
         ("unknown", format!("{sound}qualfy=yes\n"), "has no option `qualfy`", "`qualify`"),
         ("a wrong method", format!("{sound}auth=md4\n"), "which there is not", "auth=md5"),
-        ("not yet", format!("{sound}connectedline=yes\n"), "not supported yet", "remove the line"),
         ("a source", format!("{sound}sourceaddress=192.0.2.9\n"), "has no effect", "bindaddr=192.0.2.9"),
     ] {
         let (iax, told) = read(&format!("[general]\n[x]\n{lines}"));
