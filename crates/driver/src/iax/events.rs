@@ -30,7 +30,7 @@ impl IaxDriver {
             Event::Proven(place) => self.proven(core, (socket, place)),
             Event::Unproven(place) => self.unproven(core, (socket, place)),
             Event::Signed { leg, challenge, signature } => {
-                self.signed((socket, leg), &challenge, &signature);
+                self.signed(core, (socket, leg), &challenge, &signature);
             }
             Event::Challenged { leg, methods, challenge } => {
                 self.challenged(core, (socket, leg), methods, &challenge);

@@ -9,6 +9,7 @@ mod events;
 mod hosts;
 mod inbound;
 mod index;
+mod keywork;
 mod leg;
 mod lookup;
 mod outbound;
@@ -33,9 +34,9 @@ use base::{ChannelId, FormatId, Instant, Place, StreamId};
 use call::{Core, Location};
 
 pub use config::{
-    Access, CheckSignature, Common, Config, Host, JITTER_DEFAULT, KeyKind, KeyRow, Keys, Peer, Registration,
-    Sign, Transfer, User,
+    Access, Common, Config, Host, JITTER_DEFAULT, KeyKind, KeyRow, Keys, Peer, Registration, Transfer, User,
 };
+pub use keywork::{KeyAnswer, KeyJob, KeySet, KeyWork};
 pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
 pub use show::{
@@ -78,6 +79,7 @@ pub struct IaxDriver {
     by_place: HashMap<At, u64>,
     by_stream: HashMap<StreamId, u64>,
     door: Doorkeeper,
+    keywork: keywork::Keywork,
     /// Calls that are accepted and have no number yet.
     unnumbered: HashMap<At, Unnumbered>,
     peers: HashMap<Rc<str>, Live>,
@@ -113,6 +115,7 @@ impl IaxDriver {
             by_place: HashMap::new(),
             by_stream: HashMap::new(),
             door: Doorkeeper::default(),
+            keywork: keywork::Keywork::default(),
             unnumbered: HashMap::new(),
             peers: HashMap::new(),
             index: index::Index::default(),
@@ -160,6 +163,7 @@ impl IaxDriver {
             self.ended(core, at, base::Cause::NORMAL_TEMPORARY_FAILURE, b"the socket was closed");
         }
         self.door.forget_socket(socket);
+        self.keywork.forget_socket(socket);
         self.forget_switches_of(core, socket);
         self.unnumbered.retain(|(of, _), _| *of != socket);
         self.forget_parked_of(socket);

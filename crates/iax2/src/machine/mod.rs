@@ -250,6 +250,14 @@ impl Machine {
         self.legs.get(leg).map(|leg| leg.link.remote)
     }
 
+    /// The registration of ours that a leg is for.
+    pub fn registration_of(&self, leg: Place) -> Option<Place> {
+        match self.legs.get(leg)?.role {
+            Role::Registrant(registration) => Some(registration),
+            Role::Call(_) | Role::Registrar(_) | Role::Watch(_) | Role::Notice => None,
+        }
+    }
+
     /// What there is at present, and what was dropped so far.
     pub fn counts(&self) -> Counts {
         self.core.counts(self.legs.len())
