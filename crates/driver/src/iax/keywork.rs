@@ -1,7 +1,7 @@
 //! Signatures that are to be made and checked, which takes so long that others do it: who is whose turn, and how much waits.
 //!
-//! A signature takes a millisecond and more, a check a twentieth of one: too long for the thread of all calls, and a
-//! stranger with a call token may ask for a check with one frame. So the shell is handed a few at a time
+//! A signature of 1,024 bits takes a quarter of a millisecond and more, a check a fiftieth of one (release build): too long
+//! for the thread of all calls, and a stranger with a call token may ask for a check of each key with one frame. So the shell is handed a few at a time
 //! ([`IaxDriver::take_key_jobs`]), of all addresses in turn, and each address has a bound for what waits.
 
 use core::net::IpAddr;
@@ -18,7 +18,7 @@ use super::{At, IaxDriver};
 const IN_HAND_MAX: usize = 16;
 /// Jobs of one address (IPv6: a /64), in hand or waiting: a site that begins as many calls in one moment is a large one.
 const OF_SOURCE_MAX: usize = 64;
-/// Jobs of all: at a twentieth of a millisecond each they are done within what a caller waits before it repeats a frame.
+/// Jobs of all: at a fiftieth of a millisecond each they are done within what a caller waits before it repeats a frame.
 const JOBS_MAX: usize = 4096;
 
 /// What is to be done with a key.
