@@ -12,7 +12,8 @@ use call::{Core, Level, Shard};
 use control::iax::{Show, Trace};
 use control::site::Site;
 use driver::iax::{
-    ChannelRow, Config, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow,
+    ChannelRow, Config, HostNumbers, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow,
+    Stats, UserRow,
 };
 use io::clock::Clock;
 use io::net::{BindError, Net, TransportId as Socket};
@@ -247,6 +248,9 @@ impl Show for Sight {
     }
     fn numbers(&self) -> Numbers {
         self.driver.borrow().show_numbers()
+    }
+    fn hosts(&self, only: Option<std::net::IpAddr>, most: usize) -> Vec<HostNumbers> {
+        self.driver.borrow().show_hosts(only, most)
     }
     fn unregister(&mut self, peer: &str) -> bool {
         self.driver.borrow_mut().unregister(&mut self.shard.core.borrow_mut(), peer)

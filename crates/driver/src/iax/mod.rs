@@ -40,7 +40,8 @@ pub use keywork::{KeyAnswer, KeyJob, KeySet, KeyWork};
 pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
 pub use show::{
-    ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState, Stats, UserRow,
+    ChannelRow, HostNumbers, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState,
+    Stats, UserRow,
 };
 
 pub use trace::Trace;

@@ -243,6 +243,21 @@ fn a_stream_hears_the_formats_of_its_leg_and_sends_the_one_that_was_agreed() {
     let rows = lab.sites[0].iax.borrow().show_channels(&lab.sites[0].shard.core.borrow());
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].username.as_str(), rows[0].format), ("far", Some(FormatId::ULAW)));
+    // NEW and AUTHREP were sent and LAGRQ every ten seconds, of which the field's columns tell the first and the latest.
+    assert_eq!(rows[0].messages[0], "Tx:NEW");
+    assert!(rows[0].messages[1].starts_with("Tx:") || rows[0].messages[1].starts_with("Rx:"), "{rows:?}");
+    assert!(rows[0].sequence.0 >= 3 && rows[0].sequence.1 >= 3, "{rows:?}");
+    assert_eq!(rows[0].lag_ms, 20, "twice the way");
+    let there = lab.sites[1].iax.borrow().show_channels(&lab.sites[1].shard.core.borrow());
+    assert_eq!(
+        (there[0].messages[0].as_str(), there[0].sequence),
+        ("Rx:NEW", (rows[0].sequence.1, rows[0].sequence.0))
+    );
+    // Each side has a number for the call, of which the other's address is told.
+    let hosts = lab.sites[1].iax.borrow().show_hosts(None, 10);
+    assert_eq!(hosts.len(), 1);
+    assert_eq!((hosts[0].address, hosts[0].used), (crate::lab::address(0).ip(), 1));
+    assert_eq!(lab.sites[1].iax.borrow().show_hosts(Some([192, 0, 2, 77].into()), 10), []);
     lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
     lab.pass(Duration::from_secs(1));
     lab.assert_idle();

@@ -21,6 +21,7 @@ mod trunk;
 mod watch;
 
 pub use dial::{Dial, Encrypt};
+pub use link::Message;
 pub use media::Report;
 pub use negotiate::Priority;
 pub use orders::{Accept, Challenge, Lease, Refused};
@@ -62,8 +63,14 @@ pub struct Look {
     pub ours: u16,
     /// The other side's; 0 before it has told.
     pub theirs: u16,
+    /// The number of our next frame, and of the other side's.
+    pub sequence: (u8, u8),
     /// As far as it was measured.
     pub round_trip: Duration,
+    /// How long the way there and back was last, ms, when that was asked; `None` before.
+    pub lag_ms: Option<u32>,
+    /// The first and the latest message of the protocol.
+    pub messages: Option<(Message, Message)>,
     /// Once it is accepted.
     pub format: Option<FormatId>,
     /// Whether it is enciphered.
@@ -236,7 +243,10 @@ impl Machine {
             remote: leg.link.remote,
             ours: leg.link.ours,
             theirs: leg.link.theirs,
+            sequence: leg.link.sequence(),
             round_trip: leg.link.round_trip,
+            lag_ms: call.lag,
+            messages: leg.link.messages(),
             format: call.format,
             encrypted: leg.link.keys.is_some(),
             trunk: call.trunk,
@@ -256,6 +266,11 @@ impl Machine {
             Role::Registrant(registration) => Some(registration),
             Role::Call(_) | Role::Registrar(_) | Role::Watch(_) | Role::Notice => None,
         }
+    }
+
+    /// Call numbers of each host (IPv6: a /64): how many it has, and how many it may have.
+    pub fn numbers_of_hosts(&self) -> impl Iterator<Item = (IpAddr, u32, u32)> {
+        self.core.numbers_of_hosts()
     }
 
     /// What there is at present, and what was dropped so far.

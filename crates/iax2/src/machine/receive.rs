@@ -137,6 +137,7 @@ impl Machine {
         });
         if let Some(leg) = self.legs.get_mut(place) {
             leg.link.iseq = 1;
+            leg.link.note(false, frame.kind);
             leg.owed = Some((now + ACK_WAIT, frame.timestamp, leg.link.sent()));
             leg.give_up_at = Some(now + ANSWER_WAIT);
         }
@@ -346,6 +347,7 @@ fn sequenced(
     out: &mut Out,
 ) -> Fate {
     leg.link.acknowledge(frame.iseq);
+    leg.link.note(false, frame.kind);
     if !frame.is_sequenced() {
         return unsequenced(leg, core, place, frame, now, out);
     }
