@@ -162,6 +162,13 @@ fn a_cache_is_shown_and_told_to_ask_again() {
         (&databases["databases"][0]["name"], &databases["databases"][0]["standing"]),
         (&"lite".into(), &"up".into())
     );
+    assert_eq!(server.json("odbc show lite")["databases"][0]["name"], "lite");
+    assert!(!server.run("odbc show none").status.success());
+    let mappings = server.cli("core show config mappings");
+    assert!(
+        mappings.starts_with("Config Engine: sqlite3\n===> ps_aors (db=lite, table=ps_aors)\n"),
+        "{mappings}"
+    );
     remove_phone(&file, "alice");
     assert_eq!(registered(&server, "alice"), Some(200), "what is remembered holds");
     server.cli("sorcery memory cache expire res_pjsip/endpoint alice");

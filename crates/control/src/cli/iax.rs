@@ -11,6 +11,7 @@ use store::config::iax::{CodecPriority, IaxPeer};
 use super::text::{clean, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::iax::{Show, Trace};
+use crate::site::CacheWish;
 
 /// Addresses that are listed at most.
 const HOSTS_MAX: usize = 1000;
@@ -104,6 +105,11 @@ pub(super) const ROWS: &[Row] = &[
         "iax2 unregister <iax-peer>",
         "Forgets where an IAX2 peer has registered from.",
         Cli::iax_unregister,
+    ),
+    verb(
+        "iax2 prune realtime <iax-name>",
+        "Has a user and peer that rows of a database have made asked for anew; `all`: every one.",
+        Cli::iax_prune,
     ),
     verb(
         "iax2 reload",
@@ -404,6 +410,25 @@ impl Cli {
                 Said::Done(format!("IAX2 Debugging Enabled for IP: {}\n", address.ip()))
             }
         })
+    }
+
+    /// Rows of `iaxusers` and `iaxpeers`, which the field forgets; while the database is away what is known serves.
+    fn iax_prune(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("iax-name").to_owned();
+        let only = Some(name.as_str()).filter(|name| *name != "all");
+        let prune = || {
+            let caches = ["chan_iax2/iaxusers", "chan_iax2/iaxpeers"];
+            let outcomes = caches.map(|cache| self.site.change_cache(cache, only, CacheWish::Expire));
+            match (outcomes.contains(&Ok(())), only) {
+                (true, Some(name)) => Said::done(format!("{} is asked for anew.\n", clean(name))),
+                (true, None) => Said::done("All users and peers of databases are asked for anew.\n"),
+                (false, Some(name)) => {
+                    Said::failed(format!("There is no row of '{}' in the cache.\n", clean(name)))
+                }
+                (false, None) => Said::failed("No users and peers of IAX2 lie in a database.\n"),
+            }
+        };
+        self.iax(|_| prune())
     }
 
     fn iax_unregister(&self, ask: &mut Ask<'_>) -> Said {

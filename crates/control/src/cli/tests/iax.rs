@@ -8,7 +8,7 @@ use crate::iax::Trace;
 use crate::testing::Iax;
 
 /// A desk where IAX2 is served, and the table behind it.
-fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
+pub(super) fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
     let desk = Desk::new(name);
     let iax = Rc::new(RefCell::new(Iax::default()));
     *desk.cli.site.iax_sight.borrow_mut() = Some(iax.clone());
