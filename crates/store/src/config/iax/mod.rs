@@ -168,7 +168,8 @@ impl Iax {
         let lines = file.section("general").into_iter().flat_map(|section| &section.variables);
         for line in lines.filter(|line| line.is("register")) {
             let Some(register) = Register::parse(&line.value, &line.place) else {
-                let message = "the register line has no user or no host; it is skipped";
+                let message =
+                    "the register line has no user, no host, or a port that cannot be; it is skipped";
                 findings.warning(&line.place, message, "write register => user:secret@host");
                 continue;
             };
