@@ -552,6 +552,7 @@ impl Engine {
                 if self.site.sounds.borrow_mut().take_in() {
                     self.site.shard.core.borrow_mut().library_changed();
                 }
+                self.iax.take_worked(&mut self.site.shard.core.borrow_mut());
                 if let Some(mail) = &self.mail {
                     mail.take_in(&mut self.site.shard.core.borrow_mut());
                 }
