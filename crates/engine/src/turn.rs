@@ -452,7 +452,8 @@ impl Engine {
         let mut out = Vec::new();
         match turn {
             Turn::Opened(flow, FlowKind::Sip, peer, listener) => {
-                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, now));
+                let name = self.net.asked_for(flow);
+                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, name, now));
                 if !known {
                     self.net.close_flow(flow, Closing::AtOnce);
                 }
