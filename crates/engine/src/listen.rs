@@ -156,7 +156,8 @@ impl Listeners {
             .filter(|(_, (old, _))| !binds.iter().any(|new| same_socket(old, new)))
             .map(|(id, _)| *id)
             .collect();
-        let gone: Vec<Open> = gone.iter().filter_map(|id| self.open.remove(id)).map(|(_, open)| open).collect();
+        let gone: Vec<Open> =
+            gone.iter().filter_map(|id| self.open.remove(id)).map(|(_, open)| open).collect();
         for (bind, open) in fresh {
             if let Open::Udp(socket) = open {
                 self.by_socket.insert(socket, bind.id);
@@ -225,7 +226,8 @@ impl Listeners {
                 net.close_udp(socket);
             }
             Open::Stream(listener) => {
-                let is_used = |(_, open): &(Bind, Open)| matches!(open, Open::Stream(other) if *other == listener);
+                let is_used =
+                    |(_, open): &(Bind, Open)| matches!(open, Open::Stream(other) if *other == listener);
                 if !self.open.values().any(is_used) {
                     self.doors.remove(&listener);
                     net.close_listener(listener);

@@ -295,11 +295,11 @@ fn binds(pjsip: &pjsip::Pjsip, hosts: &Hosts, before: &[Bind], findings: &mut Fi
         }
         // Of those that share an address each keeps its own, and who is renamed what nobody has any more.
         let own = |bind: &&Bind| bind.name == *name;
-        let is_here = |other: &pjsip::Transport| {
-            other.protocol == transport.protocol && other.address() == Some(local)
-        };
+        let is_here =
+            |other: &pjsip::Transport| other.protocol == transport.protocol && other.address() == Some(local);
         let is_free = |bind: &&Bind| {
-            !pjsip.transports.get(&bind.name).is_some_and(is_here) && !made.iter().any(|made| made.id == bind.id)
+            !pjsip.transports.get(&bind.name).is_some_and(is_here)
+                && !made.iter().any(|made| made.id == bind.id)
         };
         let at_home = || before.iter().filter(same);
         let kept = at_home().find(own).or_else(|| at_home().find(is_free)).map(|bind| bind.id);
@@ -350,9 +350,10 @@ fn beside(first: &pjsip::Transport, other: &pjsip::Transport) -> Result<(), (&'s
                           ca_list_path, method and cipher; or give one of them another bind=";
             Err((*option, remedy))
         }
-        None if other.cert_file.is_empty() || first.cert_file.is_empty() => {
-            Err(("bind", "give each of them a cert_file with the name that its clients ask for, or another bind="))
-        }
+        None if other.cert_file.is_empty() || first.cert_file.is_empty() => Err((
+            "bind",
+            "give each of them a cert_file with the name that its clients ask for, or another bind=",
+        )),
         None => Ok(()),
     }
 }

@@ -102,7 +102,8 @@ fn rfc6066_3_several_names_on_one_port_each_have_their_certificate() {
         return;
     }
     let authority = Authority::new("names");
-    let [one, two, three] = ["one", "two", "three"].map(|name| authority.sign(&format!("DNS:{name}.example")));
+    let [one, two, three] =
+        ["one", "two", "three"].map(|name| authority.sign(&format!("DNS:{name}.example")));
     let mut site = site("tls-names", &one, "");
     let at = tls(&site);
     let second = |name: &str, own: &Identity| {

@@ -501,11 +501,26 @@ fn rfc6066_3_transports_under_tls_share_an_address_when_clients_can_tell_them_ap
     };
     for (name, first, second, said) in [
         ("two certificates", "cert_file=/a", "cert_file=/b", None),
-        ("of their own authorities, which clients need not prove", "cert_file=/a", "cert_file=/b\nca_list_file=/l", None),
+        (
+            "of their own authorities, which clients need not prove",
+            "cert_file=/a",
+            "cert_file=/b\nca_list_file=/l",
+            None,
+        ),
         ("one certificate", "cert_file=/a", "", Some("give each of them a cert_file")),
-        ("one asks clients for more", "cert_file=/a", "cert_file=/b\nrequire_client_cert=yes", Some("need the same")),
+        (
+            "one asks clients for more",
+            "cert_file=/a",
+            "cert_file=/b\nrequire_client_cert=yes",
+            Some("need the same"),
+        ),
         ("other versions", "cert_file=/a\nmethod=tlsv1_3", "cert_file=/b", Some("need the same")),
-        ("other suites", "cert_file=/a", "cert_file=/b\ncipher=ECDHE-RSA-AES128-GCM-SHA256", Some("need the same")),
+        (
+            "other suites",
+            "cert_file=/a",
+            "cert_file=/b\ncipher=ECDHE-RSA-AES128-GCM-SHA256",
+            Some("need the same"),
+        ),
     ] {
         // The order is that of the file, not of names.
         let (config, findings) = config(&(transport("z", first) + &transport("a", second)));

@@ -405,12 +405,19 @@ fn rfc6066_3_a_client_is_shown_the_certificate_of_the_name_it_asks_for() {
     let folder = Folder::new("by-name");
     let authority = root("Root");
     let of = |names: &[&str]| {
-        let (chain, key) = leaf(&authority, |p| p.subject_alt_names = names.iter().map(|name| dns(name)).collect());
+        let (chain, key) =
+            leaf(&authority, |p| p.subject_alt_names = names.iter().map(|name| dns(name)).collect());
         end(&folder, Some((&chain, &key)), "", TlsSettings::default())
     };
-    let all = [of(&["one.example", "also.example"]), of(&["two.example"]), of(&["*.wild.example"]), of(&["two.example"])];
+    let all = [
+        of(&["one.example", "also.example"]),
+        of(&["two.example"]),
+        of(&["*.wild.example"]),
+        of(&["two.example"]),
+    ];
     let server = Tls::by_name(&all).unwrap();
-    let settings = |verify_server| TlsSettings { verify_server, allow_wildcard_certs: true, ..TlsSettings::default() };
+    let settings =
+        |verify_server| TlsSettings { verify_server, allow_wildcard_certs: true, ..TlsSettings::default() };
     for (asked, place, believed) in [
         ("one.example", 0, true),
         ("also.example", 0, true),
