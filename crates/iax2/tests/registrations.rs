@@ -291,6 +291,26 @@ fn rfc5456_6_7_1_a_watched_peer_is_told_of_when_it_changes_and_takes_no_number()
 }
 
 #[test]
+fn rfc5456_6_7_1_an_answer_to_a_repeated_question_tells_no_round_trip() {
+    for (name, lost_for, delay, told_by, expected) in [
+        ("a peer that starts a moment later", ms(1500), 10, ms(2100), Reach::Reachable(ms(20))),
+        ("a slow one", Duration::ZERO, 1250, ms(6000), Reach::Lagged(ms(2500))),
+    ] {
+        let mut world = World::two();
+        let (every, every_down) = (secs(60), secs(10));
+        let watch = Watch { to: address(1), most: secs(2), every, every_down, smooth: false };
+        world.net.delay = delay;
+        world.net.loss = if lost_for.is_zero() { 0 } else { 100 };
+        world.act(0, |machine, now, out| machine.watch(now, watch, out)).unwrap();
+        world.run(lost_for, &mut |_, _, _| {});
+        world.net.loss = 0;
+        world.run(told_by - lost_for, &mut |_, _, _| {});
+        let told: Vec<&Event> = world.of(0).collect();
+        assert!(matches!(told[..], [Event::Peer(_, reach)] if *reach == expected), "{name}: {told:?}");
+    }
+}
+
+#[test]
 fn rfc5456_6_7_1_with_smoothing_the_mean_of_two_round_trips_decides() {
     for (smooth, expected) in [(false, 2), (true, 1)] {
         let mut world = World::two();

@@ -64,7 +64,7 @@ impl IaxDriver {
                 self.sent_on(core, (socket, place), &number, context.as_deref());
             }
             Event::Transferred(place, _) | Event::MediaTransferred(place, _) => {
-                if let Some(voice) = self.leg_at((socket, place)).and_then(|leg| leg.voice.as_mut()) {
+                if let Some(voice) = self.voices.of_leg((socket, place)) {
                     voice.restart();
                 }
             }
@@ -92,8 +92,8 @@ impl IaxDriver {
 
     /// The other side asks how it is heard: what is known it learns the next time, and what is to be known then is asked.
     fn tell_played(&mut self, core: &mut Core, at: At) {
+        let stream = self.voices.of_leg(at).map(|voice| voice.stream);
         let Some(leg) = self.leg_at(at) else { return };
-        let stream = leg.voice.as_ref().map(|voice| voice.stream);
         if let Some((delay_ms, dropped)) = super::show::played(core, leg) {
             self.order(at.0, |machine, _| machine.set_played(at.1, delay_ms, dropped));
         }
@@ -105,14 +105,14 @@ impl IaxDriver {
     pub(super) fn open_voice(&mut self, core: &mut Core, handle: u64, format: FormatId) -> bool {
         let ssrc = self.random.next() as u32;
         let Some(leg) = self.legs.get_mut(&handle) else { return false };
+        let Some(at) = leg.place else { return false };
         let mut formats = [format].into_iter().collect::<base::FormatSet>();
         leg.formats.iter().for_each(|other| formats.push(other));
         let jitter = leg.party.common().jitter;
         let jitter = jitter.map_or(0, |most| u16::try_from(most.as_millis()).unwrap_or(u16::MAX));
         match core.services.media.open_piped(Voice::plan(format, formats, jitter, ssrc)) {
             Ok(stream) => {
-                leg.voice = Some(Voice::new(stream, formats));
-                self.by_stream.insert(stream, handle);
+                self.voices.add(at, Voice::new(stream, formats));
                 core.set_stream(leg.channel, stream, format);
                 if leg.party.common().evens_out && jitter > 0 {
                     let limits = HoldBack { least_ms: EVENED_LEAST_MS.min(jitter), most_ms: jitter };
@@ -217,6 +217,7 @@ impl IaxDriver {
                 (leg.stage, leg.place) = (Stage::Over, None);
                 let channel = leg.channel;
                 self.by_place.remove(&at);
+                self.voices.remove(at);
                 core.remote_hangup(channel, Cause::NORMAL_CLEARING, "IAX2 transferred");
             }
         }
@@ -227,6 +228,7 @@ impl IaxDriver {
         self.unnumbered.remove(&at);
         self.forget_parked(at);
         let Some(handle) = self.by_place.remove(&at) else { return };
+        self.voices.remove(at);
         let Some(leg) = self.legs.get_mut(&handle) else { return };
         let calls = leg.stage == Stage::Calling;
         (leg.stage, leg.place) = (Stage::Over, None);

@@ -183,7 +183,6 @@ impl IaxDriver {
             place: Some(at),
             remote: Some(request.from),
             formats: user.common.formats,
-            voice: None,
             target: Target::default(),
             digit: None,
             variables: variables.collect(),

@@ -7,7 +7,6 @@ use ::iax2::Secret;
 use base::{ChannelId, FormatSet, Instant, Place};
 
 use super::config::{Common, Peer, User};
-use super::voice::Voice;
 
 /// How far a leg is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +73,6 @@ pub(super) struct Leg {
     pub(super) place: Option<(u32, Place)>,
     pub(super) remote: Option<SocketAddr>,
     pub(super) formats: FormatSet,
-    pub(super) voice: Option<Voice>,
     pub(super) target: Target,
     /// When the digit that is being pressed began.
     pub(super) digit: Option<Instant>,

@@ -22,6 +22,7 @@ mod switch;
 mod tech;
 mod trace;
 mod voice;
+mod voices;
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -78,7 +79,7 @@ pub struct IaxDriver {
     unnamed: BTreeSet<u64>,
     next_leg: u64,
     by_place: HashMap<At, u64>,
-    by_stream: HashMap<StreamId, u64>,
+    voices: voices::Voices,
     door: Doorkeeper,
     keywork: keywork::Keywork,
     /// Calls that are accepted and have no number yet.
@@ -114,7 +115,7 @@ impl IaxDriver {
             unnamed: BTreeSet::new(),
             next_leg: 1,
             by_place: HashMap::new(),
-            by_stream: HashMap::new(),
+            voices: voices::Voices::default(),
             door: Doorkeeper::default(),
             keywork: keywork::Keywork::default(),
             unnumbered: HashMap::new(),
@@ -195,9 +196,7 @@ impl IaxDriver {
     }
     /// Takes in what a stream of one of our legs sends.
     pub fn media(&mut self, now: Instant, stream: StreamId, packet: &[u8]) {
-        let leg = self.by_stream.get(&stream).and_then(|handle| self.legs.get(handle));
-        let Some(leg) = leg else { return };
-        let (Some((socket, place)), Some(voice)) = (leg.place, &leg.voice) else { return };
+        let Some(((socket, place), voice)) = self.voices.of_stream(stream) else { return };
         let Some((format, millis, payload)) = voice.frame(packet) else { return };
         if let Some(Some(socket)) = self.sockets.get_mut(socket as usize) {
             // Voice that cannot leave is lost, as on any network.
@@ -329,8 +328,7 @@ impl IaxDriver {
         timestamp: u32,
         payload: &core::ops::Range<usize>,
     ) {
-        let Some(leg) = self.by_place.get(&at).and_then(|handle| self.legs.get_mut(handle)) else { return };
-        let Some(voice) = &mut leg.voice else { return };
+        let Some(voice) = self.voices.of_leg(at) else { return };
         let Some(Some(socket)) = self.sockets.get(at.0 as usize) else { return };
         if voice.packet(format, timestamp, socket.out.payload(payload), &mut self.packet) {
             core.services.media.feed(voice.stream, &self.packet);

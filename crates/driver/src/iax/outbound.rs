@@ -141,7 +141,6 @@ impl IaxDriver {
             place: None,
             remote: None,
             formats,
-            voice: None,
             target,
             digit: None,
             variables: Vec::new(),
@@ -313,6 +312,7 @@ impl IaxDriver {
         core.log(Level::Warning, "chan_iax2", &format!("'{name}' wants a proof {why}"));
         let _ = self.order(at.0, hang_up);
         self.by_place.remove(&at);
+        self.voices.remove(at);
         if let Some(leg) = core.get(channel).map(|c| c.handle).and_then(|h| self.legs.get_mut(&h)) {
             (leg.place, leg.stage) = (None, Stage::Over);
         }

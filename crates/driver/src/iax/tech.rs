@@ -118,11 +118,9 @@ impl Tech for IaxDriver {
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(handle) = core.get(channel).map(|entry| entry.handle) else { return };
         let Some(leg) = self.legs.remove(&handle) else { return };
-        if let Some(voice) = leg.voice {
-            self.by_stream.remove(&voice.stream);
-        }
         let Some(at) = leg.place else { return };
         self.by_place.remove(&at);
+        self.voices.remove(at);
         let cause = if cause == Cause::NONE { Cause::NORMAL_CLEARING } else { cause };
         let now = core.now;
         // It may be over this very moment.

@@ -32,9 +32,9 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn new(key: &[u8; 16]) -> Self {
+    pub(crate) fn new(key: &[u8; 16]) -> Box<Self> {
         let cipher = Cipher::new(key);
-        Self { seal: cipher.clone(), seal_before: None, open: cipher, open_before: None, turn: 0 }
+        Box::new(Self { seal: cipher.clone(), seal_before: None, open: cipher, open_before: None, turn: 0 })
     }
     /// From the next frame on we seal with another key.
     pub(crate) fn turn_seal(&mut self, key: &[u8; 16]) {
@@ -82,7 +82,8 @@ pub(crate) struct Link {
     pub(crate) theirs: u16,
     pub(crate) space: Space,
     pub(crate) born: Instant,
-    pub(crate) keys: Option<Keys>,
+    /// Apart, because they are ten times as long as all the rest, and most legs have none.
+    pub(crate) keys: Option<Box<Keys>>,
     /// The number of the frame that is expected next.
     pub(crate) iseq: u8,
     pub(crate) round_trip: Duration,
@@ -92,6 +93,8 @@ pub(crate) struct Link {
     last_stamp: u32,
     /// Sequenced frames sent; tells whether an answer has acknowledged already.
     sent: u32,
+    /// Whether a frame was repeated because nobody had acknowledged it.
+    repeated: bool,
     /// The first and the latest message of the protocol, for people.
     messages: Option<(Message, Message)>,
     /// Where voice is put together before it is enciphered.
@@ -113,6 +116,7 @@ impl Link {
             window: Window::default(),
             last_stamp: 0,
             sent: 0,
+            repeated: false,
             messages: None,
             plain: Vec::new(),
         }
@@ -124,6 +128,10 @@ impl Link {
     }
     pub(crate) const fn sent(&self) -> u32 {
         self.sent
+    }
+    /// Whether a frame was repeated, so that an answer may be one to an earlier copy.
+    pub(crate) const fn has_repeated(&self) -> bool {
+        self.repeated
     }
     /// The number of the frame that is sent next, and of the one that is expected next.
     pub(crate) fn sequence(&self) -> (u8, u8) {
@@ -196,7 +204,7 @@ impl Link {
         let mut bytes = Vec::with_capacity(crate::frame::FULL_BYTES + data.len());
         frame.write(&mut bytes);
         let turn = self.keys.as_ref().map_or(0, |keys| keys.turn);
-        transmit(self.remote, self.keys.as_ref(), turn, &bytes, random, out);
+        transmit(self.remote, self.keys.as_deref(), turn, &bytes, random, out);
         let is_sequenced = frame.is_sequenced();
         self.note(true, kind);
         if is_sequenced {
@@ -252,8 +260,9 @@ impl Link {
             Due::Nothing => {}
             Due::Dead => return false,
             Due::Repeat => {
+                self.repeated = true;
                 for frame in self.window.overdue(now) {
-                    again(frame, self.iseq, self.remote, self.keys.as_ref(), random, out);
+                    again(frame, self.iseq, self.remote, self.keys.as_deref(), random, out);
                 }
             }
         }
@@ -263,7 +272,7 @@ impl Link {
     /// Repeats what the other side misses.
     pub(crate) fn asked(&mut self, iseq: u8, now: Instant, random: &mut Randomness, out: &mut Out) {
         for frame in self.window.asked(iseq, now) {
-            again(frame, self.iseq, self.remote, self.keys.as_ref(), random, out);
+            again(frame, self.iseq, self.remote, self.keys.as_deref(), random, out);
         }
     }
 }

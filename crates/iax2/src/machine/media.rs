@@ -96,6 +96,8 @@ pub(super) struct State {
     anew: bool,
     video_out: Latest<Media>,
     video_in: Latest<Media>,
+    /// The trunk that voice leaves by, as it was found last.
+    trunk: Option<Place>,
     /// When something was last heard.
     pub(super) heard: Option<Instant>,
     asked: Option<Instant>,
@@ -344,8 +346,8 @@ impl Machine {
         match call.transfer.as_ref().and_then(|transfer| transfer.media_to()) {
             Some(to) => link.mini(to, timestamp, payload, &mut self.core.random, out),
             None if call.trunk && link.keys.is_none() => {
-                let (remote, ours) = (link.remote, link.ours);
-                self.core.trunk(now, remote, ours, timestamp, payload, out);
+                let mini = Mini { source: link.ours, timestamp: timestamp as u16, data: payload };
+                self.core.trunk(now, link.remote, &mini, &mut call.media.trunk, out);
             }
             None => link.mini(link.remote, timestamp, payload, &mut self.core.random, out),
         }

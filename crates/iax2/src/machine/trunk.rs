@@ -66,37 +66,39 @@ impl Core {
         Key::new(0).digest(&[&address_bytes(to)])
     }
 
-    /// Adds voice to what goes to a remote, and sends it when it is full.
+    /// The trunk to a remote, as it is or new; `None` when there are too many.
+    fn trunk_to(&mut self, now: Instant, to: SocketAddr) -> Option<Place> {
+        let name = Self::trunk_name(to);
+        if let Some(place) = self.trunk_of.get(&name) {
+            return Some(*place);
+        }
+        let at = now + self.settings.trunk.every;
+        let (bytes, scheduled) = (Vec::new(), Scheduled::default());
+        let trunk = TrunkOut { to, born: now, bytes, at, idle: true, scheduled };
+        let place = self.trunks.insert_with(|_| trunk)?;
+        self.trunk_of.insert(name, place);
+        Some(place)
+    }
+
+    /// Adds voice to what goes to a remote, and sends it when it is full. `known` is where a call found the trunk before.
     pub(super) fn trunk(
         &mut self,
         now: Instant,
         to: SocketAddr,
-        ours: u16,
-        timestamp: u32,
-        data: &[u8],
+        frame: &Mini<'_>,
+        known: &mut Option<Place>,
         out: &mut Out,
     ) {
-        let settings = self.settings.trunk;
+        let (settings, data) = (self.settings.trunk, frame.data);
         let bytes_max = settings.bytes_max.min(DATAGRAM_BYTES_MAX);
         let fits = TRUNK_HEADER_BYTES + TRUNK_ENTRY_BYTES + data.len() <= bytes_max;
-        let place = match self.trunk_of.get(&Self::trunk_name(to)) {
-            Some(place) => Some(*place),
-            None => {
-                let at = now + settings.every;
-                let (bytes, scheduled) = (Vec::new(), Scheduled::default());
-                let trunk = TrunkOut { to, born: now, bytes, at, idle: true, scheduled };
-                let place = self.trunks.insert_with(|_| trunk);
-                if let Some(place) = place {
-                    self.trunk_of.insert(Self::trunk_name(to), place);
-                }
-                place
-            }
-        };
-        let trunk = place.and_then(|place| Some((place, self.trunks.get_mut(place)?)));
+        *known = known
+            .filter(|place| self.trunks.get(*place).is_some_and(|trunk| trunk.to == to))
+            .or_else(|| self.trunk_to(now, to));
+        let trunk = known.and_then(|place| Some((place, self.trunks.get_mut(place)?)));
         let Some((place, trunk)) = trunk.filter(|_| fits) else {
             // Alone, it needs no trunk.
-            let mini = Mini { source: ours, timestamp: timestamp as u16, data };
-            return out.datagram(to, |buffer| mini.write(buffer));
+            return out.datagram(to, |buffer| frame.write(buffer));
         };
         if TRUNK_HEADER_BYTES + trunk.bytes.len() + TRUNK_ENTRY_BYTES + data.len() > bytes_max {
             trunk.flush(now, settings.stamped, out);
@@ -106,8 +108,8 @@ impl Core {
             trunk.at = now + settings.every;
             self.deadlines.schedule(Timer::Trunk(place), &mut trunk.scheduled, Some(trunk.at));
         }
-        let timestamp = settings.stamped.then_some(timestamp as u16);
-        write_trunk_entry(&Entry { source: ours, timestamp, data }, &mut trunk.bytes);
+        let timestamp = settings.stamped.then_some(frame.timestamp);
+        write_trunk_entry(&Entry { source: frame.source, timestamp, data }, &mut trunk.bytes);
     }
 
     pub(super) fn trunk_due(&mut self, place: Place, fired: Instant, now: Instant, out: &mut Out) {

@@ -38,6 +38,8 @@ pub(super) struct Watching {
     reach: Option<Reach>,
     /// The last round trip.
     took: Option<Duration>,
+    /// What the next one may take before the question is repeated, when the last answer has not told.
+    may_take: Option<Duration>,
     scheduled: Scheduled,
 }
 
@@ -54,6 +56,7 @@ impl Machine {
             at: now,
             reach: None,
             took: None,
+            may_take: None,
             scheduled: Scheduled::default(),
         };
         let place = self.core.watches.insert_with(|_| watching).ok_or(Refused::TooManyLegs)?;
@@ -85,10 +88,12 @@ impl Machine {
         let Ok(leg) = self.leg_to(now, to, Space::Own, None, Role::Watch(place)) else {
             return self.poke_failed(place, now, out);
         };
-        if let Some(watching) = self.core.watches.get_mut(place) {
+        let may_take = self.core.watches.get_mut(place).and_then(|watching| {
             watching.leg = Some(leg);
-        }
+            watching.may_take.take()
+        });
         self.with(leg, now, out, |leg, core, out| {
+            leg.link.round_trip = may_take.unwrap_or(leg.link.round_trip);
             leg.give_up_at = Some(now + (most * 2).min(POKE_WAIT_MAX));
             leg.link.full(now, Kind::Iax(Command::POKE), &[], &mut core.random, out);
             ((), Fate::Keep)
@@ -145,6 +150,13 @@ pub(super) fn frame(leg: &mut Leg, core: &mut Core, frame: &Full<'_>, now: Insta
     }
     if let Some(watching) = core.watches.get_mut(place) {
         let took = now - watching.asked;
+        if leg.link.has_repeated() {
+            // Which of the two was answered nobody knows, so it tells no round trip (Karn and Partridge, 1987). The peer
+            // is there, and is asked again at once, with patience for the longer of them.
+            (watching.leg, watching.may_take, watching.at) = (None, Some(took), now);
+            core.deadlines.schedule(Timer::Watch(place), &mut watching.scheduled, Some(now));
+            return Fate::Drop;
+        }
         let before = watching.took.replace(took);
         let took = before.filter(|_| watching.what.smooth).map_or(took, |before| (before + took) / 2);
         let reach = if took <= watching.what.most { Reach::Reachable(took) } else { Reach::Lagged(took) };
