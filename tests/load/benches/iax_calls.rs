@@ -85,7 +85,7 @@ fn end(name: &str, other: std::net::IpAddr, dialplan: &str, site: Site) -> Serve
     let ip = site.sip.ip();
     let mut site = site.music(440.0, 30.0).dialplan(dialplan);
     let conf = format!(
-        "[general]\nbindaddr={ip}\ndisallow=all\nallow=ulaw\nmaxcallnumbers=16000\n\
+        "[general]\nbindaddr={ip}\ndisallow=all\nallow=ulaw\nmaxcallnumbers=16000\nmaxauthreq=0\n\
          [far]\ntype=friend\nhost={other}\nusername=far\nsecret={SECRET}\ncontext=test\ntrunk=yes\ntransfer=no\n"
     );
     site.append("iax.conf", &conf);
