@@ -108,6 +108,18 @@ impl crate::turn::Engine {
         restore(core);
         note(core, Entry::QueueStart);
     }
+    /// Takes up again who was to be called back when the process before this one ended. Once queues are known, whether they
+    /// lie in files or in databases.
+    pub(crate) fn restore_callbacks(&mut self) {
+        let (left, spoilt) = apps::restore_callbacks(&self.site.shard);
+        if left > 0 {
+            self.log(Level::Notice, "app_queue", &format!("{left} callers are still to be called back"));
+        }
+        if spoilt > 0 {
+            let line = format!("{spoilt} callers are not called back: what was kept of them cannot be read");
+            self.log(Level::Error, "app_queue", &line);
+        }
+    }
     /// Takes the parking lots of a configuration. Calls that wait go on waiting.
     pub(crate) fn take_parking(&mut self, snapshot: &Snapshot) {
         let parking = &snapshot.parking;

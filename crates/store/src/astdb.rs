@@ -57,6 +57,8 @@ enum Write {
 struct Shared {
     waiting: AtomicUsize,
     closing: AtomicBool,
+    /// Somebody has found that what it waits for is not in the file.
+    awaited: AtomicBool,
 }
 
 /// The database. Belongs to one thread.
@@ -64,6 +66,8 @@ struct Shared {
 pub struct AstDb {
     map: BTreeMap<String, String>,
     writes: Option<Sender<Write>>,
+    /// Writes that were handed to the writer since the file was opened.
+    sent: u64,
     shared: Arc<Shared>,
     trouble: Receiver<String>,
     writer: Option<JoinHandle<()>>,
@@ -72,18 +76,24 @@ pub struct AstDb {
 impl AstDb {
     /// Opens the file, or makes it, and reads all of it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, || ())
+    }
+    /// The same; `ring` is called on another thread when more is in the file and somebody has asked for it in vain by
+    /// [`Self::is_saved`].
+    pub fn open_with(path: &Path, ring: impl Fn() + Send + 'static) -> Result<Self, OpenError> {
         let fail = |source| OpenError { path: path.to_owned(), source };
         let connection = Connection::open(path).map_err(fail)?;
         let map = read_all(&connection).map_err(fail)?;
         let (writes, queue) = channel();
         let (tell, trouble) = channel();
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer { connection, shared: shared.clone(), tell, path: path.to_owned() };
+        let mut writer =
+            Writer { connection, shared: shared.clone(), tell, path: path.to_owned(), ring: Box::new(ring) };
         let writer = std::thread::Builder::new()
             .name("astdb".into())
             .spawn(move || writer.run(&queue))
             .map_err(|error| fail(rusqlite::Error::ToSqlConversionFailure(Box::new(error))))?;
-        Ok(Self { map, writes: Some(writes), shared, trouble, writer: Some(writer) })
+        Ok(Self { map, writes: Some(writes), sent: 0, shared, trouble, writer: Some(writer) })
     }
 
     /// A value.
@@ -147,6 +157,17 @@ impl AstDb {
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
     }
+    /// How much was written so far, for [`Self::is_saved`].
+    pub fn mark(&self) -> u64 {
+        self.sent
+    }
+    /// Whether what was written before this mark is in the file, and the file on the disk.
+    pub fn is_saved(&self, mark: u64) -> bool {
+        // First: the writer looks for it after it has counted what it has written, so that one of both sees the other.
+        self.shared.awaited.store(true, Ordering::SeqCst);
+        let waiting = self.shared.waiting.load(Ordering::SeqCst) as u64;
+        self.sent.saturating_sub(waiting) >= mark
+    }
     /// What the writer has to complain about, once each.
     pub fn trouble(&self) -> Option<String> {
         self.trouble.try_recv().ok()
@@ -159,12 +180,13 @@ impl AstDb {
         }
     }
 
-    fn send(&self, write: impl FnOnce() -> Write) -> bool {
+    fn send(&mut self, write: impl FnOnce() -> Write) -> bool {
         let Some(writes) = &self.writes else { return false };
-        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX && writes.send(write()).is_ok() {
+        if self.shared.waiting.fetch_add(1, Ordering::SeqCst) < WAITING_MAX && writes.send(write()).is_ok() {
+            self.sent += 1;
             return true;
         }
-        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
         false
     }
 }
@@ -195,6 +217,12 @@ impl call::Database for AstDb {
     }
     fn list(&self, prefix: &str) -> Vec<(String, String)> {
         self.under(prefix).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+    fn mark(&self) -> u64 {
+        AstDb::mark(self)
+    }
+    fn is_saved(&mut self, mark: u64) -> bool {
+        AstDb::is_saved(self, mark)
     }
     fn trouble(&mut self) -> Option<String> {
         AstDb::trouble(self)
@@ -234,6 +262,7 @@ struct Writer {
     shared: Arc<Shared>,
     tell: Sender<String>,
     path: PathBuf,
+    ring: Box<dyn Fn() + Send>,
 }
 
 impl Writer {
@@ -254,12 +283,15 @@ impl Writer {
             for write in batch {
                 match write {
                     Write::Put(..) | Write::Delete(_) => {
-                        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
                     }
                     Write::Flush(done) => {
                         let _ = done.send(());
                     }
                 }
+            }
+            if self.shared.awaited.swap(false, Ordering::SeqCst) {
+                (self.ring)();
             }
         }
     }
