@@ -448,10 +448,14 @@ pub enum Notice {
         channel_type: &'static str,
         /// `PJSIP/6001`.
         peer: String,
-        /// `Registered`, `Unregistered`, `Reachable`, `Unreachable`.
+        /// `Registered`, `Unregistered`, `Reachable`, `Lagged`, `Unreachable`.
         status: &'static str,
         /// Address, when known.
         address: String,
+        /// Why, where that is not plain: `Expired`; else empty.
+        cause: &'static str,
+        /// How long it took to answer, ms, when it was asked.
+        time_ms: Option<u64>,
     },
     /// A contact changed.
     ContactStatus {

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use driver::iax::{ChannelRow, KeyRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow};
+use driver::iax::{
+    ChannelRow, HostNumbers, KeyRow, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow,
+};
 
 /// Which frames are told in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +36,8 @@ pub trait Show {
     fn keys(&self) -> Vec<KeyRow>;
     /// Use of call numbers.
     fn numbers(&self) -> Numbers;
+    /// Addresses with call numbers, those with most first, or the one that is wanted; this many at most.
+    fn hosts(&self, only: Option<IpAddr>, most: usize) -> Vec<HostNumbers>;
     /// Forgets where a peer has registered from; `false` when there is no such peer, or it has not.
     fn unregister(&mut self, peer: &str) -> bool;
     /// Says which frames are told in the log.

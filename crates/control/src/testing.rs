@@ -251,8 +251,11 @@ impl crate::iax::Show for Iax {
             remote: "192.0.2.7:4569".parse().unwrap(),
             username: "site-b".to_owned(),
             numbers: (17_000, 3),
-            round_trip: std::time::Duration::from_millis(12),
+            sequence: (15, 7),
+            lag_ms: 12,
             jitter_ms: 2,
+            buffer_ms: 40,
+            messages: ["Rx:NEW".to_owned(), "Tx:LAGRQ".to_owned()],
             format: Some(FormatId::ULAW),
             encrypted: false,
             trunk: true,
@@ -265,6 +268,7 @@ impl crate::iax::Show for Iax {
             round_trip: std::time::Duration::from_millis(12),
             local: side,
             remote: driver::iax::Netstats::default(),
+            messages: ["Rx:NEW".to_owned(), "Tx:LAGRQ".to_owned()],
         }]
     }
     fn stats(&self) -> driver::iax::Stats {
@@ -283,6 +287,15 @@ impl crate::iax::Show for Iax {
             of_address_max: 2048,
             ..Default::default()
         }
+    }
+    fn hosts(&self, only: Option<std::net::IpAddr>, most: usize) -> Vec<driver::iax::HostNumbers> {
+        let row = |last: u8, used| driver::iax::HostNumbers {
+            address: std::net::IpAddr::from([192, 0, 2, last]),
+            used,
+            most: 2048,
+        };
+        let rows = [row(7, 20), row(8, 1)].into_iter();
+        rows.filter(|row| only.is_none_or(|only| only == row.address)).take(most).collect()
     }
     fn unregister(&mut self, peer: &str) -> bool {
         let known = peer == "phone" && !self.unregistered.iter().any(|gone| gone == peer);

@@ -23,7 +23,7 @@ use crate::databases::{Asker, Shared};
 use crate::family::{LOAD_AGAIN, Name, Places, places};
 use crate::registrations::{Clocks, Registrations, way_to};
 use crate::wire::system_name;
-use crate::writer::{Write, Writer};
+use crate::writer::{Keys, Sets, Write, Writer};
 
 /// Who is told of in the log.
 const WHAT: &str = "contacts of SIP";
@@ -52,6 +52,10 @@ fn contact_places(realtime: &Realtime) -> Option<Places> {
     Some(places(realtime, family)).filter(|places| !places.is_empty())
 }
 
+fn makes_again(snapshot: &Snapshot) -> bool {
+    snapshot.realtime.sorcery.general.update_or_create_on_update_miss
+}
+
 /// See the module's page.
 pub(crate) struct Contacts {
     databases: Shared,
@@ -59,6 +63,8 @@ pub(crate) struct Contacts {
     writer: Writer<Name>,
     /// Our name in column `reg_server`.
     system: String,
+    /// A row that is gone is made again when its contact is registered again (`update_or_create_on_update_miss`).
+    makes_again: bool,
     /// The question for all rows, and which of the places has it.
     asked: Option<(u64, usize)>,
     next: u64,
@@ -82,6 +88,7 @@ impl Contacts {
             writer: Writer::new(databases.clone(), Asker::Contacts, WHAT, places.clone()),
             places,
             system: system_name(snapshot),
+            makes_again: makes_again(snapshot),
             asked: None,
             next: 0,
             again_at: None,
@@ -103,6 +110,7 @@ impl Contacts {
         self.places = contact_places(&snapshot.realtime).unwrap_or_default();
         self.writer.set_places(self.places.clone());
         self.system = system_name(snapshot);
+        self.makes_again = makes_again(snapshot);
         self.ask(0, now);
     }
     fn ask(&mut self, place: usize, now: Instant) {
@@ -182,11 +190,29 @@ impl Contacts {
                     let keys = vec![(ID.to_owned(), name.to_string())];
                     self.writer.put(name, Write::Destroy(keys), clocks.now);
                 }
-                _ => self.write(name, &change.aor, &change.binding, driver, clocks),
+                Cause::Refreshed if !self.makes_again && !was_foreign => {
+                    let (keys, sets) = self.values(&name, &change.aor, &change.binding, driver, clocks);
+                    self.writer.renew(name, keys, sets, clocks.now);
+                }
+                Cause::Added | Cause::Refreshed => {
+                    self.write(name, &change.aor, &change.binding, driver, clocks);
+                }
             }
         }
     }
     fn write(&mut self, name: Name, aor: &str, binding: &Binding, driver: &SipDriver, clocks: Clocks) {
+        let (keys, sets) = self.values(&name, aor, binding, driver, clocks);
+        self.writer.put(name, Write::Put(keys, sets), clocks.now);
+    }
+    /// The row of a binding.
+    fn values(
+        &mut self,
+        name: &Name,
+        aor: &str,
+        binding: &Binding,
+        driver: &SipDriver,
+        clocks: Clocks,
+    ) -> (Keys, Sets) {
         let config = driver.config();
         let yes = |on: bool| if on { "yes" } else { "no" }.to_owned();
         let until = (clocks.wall + binding.expires_at.since(clocks.now)).as_secs();
@@ -220,8 +246,7 @@ impl Contacts {
             ]);
         }
         let sets = sets.into_iter().map(|(column, value)| (column.to_owned(), Some(value))).collect();
-        let keys = vec![(ID.to_owned(), name.to_string())];
-        self.writer.put(name, Write::Put(keys, sets), clocks.now);
+        (vec![(ID.to_owned(), name.to_string())], sets)
     }
     /// Endpoints have come (`None`: any may have), perhaps after what had registered for them: rows that could not name them
     /// do so.

@@ -12,7 +12,8 @@ use call::{Core, Level, Shard};
 use control::iax::{Show, Trace};
 use control::site::Site;
 use driver::iax::{
-    ChannelRow, Config, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow, Stats, UserRow,
+    ChannelRow, Config, HostNumbers, IaxDriver, KeyRow, Lease, NetstatRow, Numbers, PeerRow, RegistryRow,
+    Stats, UserRow,
 };
 use io::clock::Clock;
 use io::net::{BindError, Net, TransportId as Socket};
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use store::journal::Journal;
 
 use crate::iax_rows::SharedIaxRows;
+use crate::keys::pool::Pool;
 use crate::registrations::Clocks;
 
 /// File name in `astdbdir`, without its generation.
@@ -65,16 +67,18 @@ pub(crate) struct Iax {
     live_bytes: u64,
     /// What lies in databases follows what the journal has.
     rows: Option<SharedIaxRows>,
+    keys: Pool,
 }
 
 impl Iax {
-    /// Without sockets. The journal is below `folder`; what it holds is put back by the first [`take`](Self::take).
+    /// Without sockets. `keys` does what takes its time. The journal is below `folder`; what it holds is put back by the first [`take`](Self::take).
     pub(crate) fn open(
         folder: &Path,
         driver: Rc<RefCell<IaxDriver>>,
+        keys: Pool,
     ) -> std::io::Result<(Self, Vec<Vec<u8>>)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
-        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0, rows: None }, replay.records))
+        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0, rows: None, keys }, replay.records))
     }
     /// Users and peers lie in these databases from here on.
     pub(crate) fn set_rows(&mut self, rows: &SharedIaxRows) {
@@ -167,9 +171,17 @@ impl Iax {
         let at = self.sockets.iter().position(|place| place.is_some_and(|(_, own)| own == socket))?;
         u32::try_from(at).ok()
     }
+    /// What helpers have signed and checked goes on.
+    pub(crate) fn take_worked(&self, core: &mut Core) {
+        for (id, answer) in self.keys.take_done() {
+            self.driver.borrow_mut().key_worked(core, id, answer);
+        }
+    }
     /// Datagrams leave after what they acknowledge is written down. Says what went wrong.
     pub(crate) fn send(&mut self, net: &mut Net, core: &mut Core, clocks: Clocks) -> Option<String> {
         let changes = self.driver.borrow_mut().take_changes();
+        let jobs = self.driver.borrow_mut().take_key_jobs();
+        jobs.into_iter().for_each(|job| self.keys.ask(job));
         let trouble = if changes.is_empty() { None } else { self.write(&changes, clocks) };
         if let Some(rows) = self.rows.as_ref().filter(|_| !changes.is_empty()) {
             rows.borrow_mut().changed(&changes, clocks);
@@ -236,6 +248,9 @@ impl Show for Sight {
     }
     fn numbers(&self) -> Numbers {
         self.driver.borrow().show_numbers()
+    }
+    fn hosts(&self, only: Option<std::net::IpAddr>, most: usize) -> Vec<HostNumbers> {
+        self.driver.borrow().show_hosts(only, most)
     }
     fn unregister(&mut self, peer: &str) -> bool {
         self.driver.borrow_mut().unregister(&mut self.shard.core.borrow_mut(), peer)

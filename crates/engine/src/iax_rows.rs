@@ -192,6 +192,30 @@ fn rules(general: &IaxGeneral) -> Rules {
     }
 }
 
+/// What the log is told of rows: those that are no users or peers, and values that are not obeyed, for which the default
+/// holds. A row of both is told once.
+fn told(findings: &Findings) -> Vec<(Level, String)> {
+    let level = |finding: &conf::Finding| match finding.level {
+        conf::Level::Error => Some(Level::Error),
+        conf::Level::Warning => Some(Level::Warning),
+        conf::Level::Note => None,
+    };
+    let mut lines: Vec<(Level, String)> = Vec::new();
+    let mut more: u64 = 0;
+    for (level, finding) in findings.iter().filter_map(|finding| Some((level(finding)?, finding))) {
+        let line = (level, crate::reload::one_line(finding));
+        match lines.len() {
+            _ if lines.contains(&line) => {}
+            TOLD_MAX => more += 1,
+            _ => lines.push(line),
+        }
+    }
+    if more > 0 {
+        lines.push((Level::Warning, format!("{more} more remarks on rows of users and peers")));
+    }
+    lines
+}
+
 impl IaxRows {
     /// Asks for what databases hold of IAX2. `None`: nothing.
     pub(crate) fn open(
@@ -401,13 +425,7 @@ impl IaxRows {
                 }
             }
         }
-        let bad = findings.iter().filter(|finding| finding.level == conf::Level::Error);
-        let bad: Vec<String> = bad.map(crate::reload::one_line).collect();
-        self.lines.extend(bad.iter().take(TOLD_MAX).map(|line| (Level::Error, line.clone())));
-        if bad.len() > TOLD_MAX {
-            let line = format!("{} more rows are no users or peers", bad.len() - TOLD_MAX);
-            self.lines.push((Level::Error, line));
-        }
+        self.lines.append(&mut told(&findings));
         learned
     }
 
@@ -534,3 +552,33 @@ impl Caches for IaxRows {
 
 /// A handle to them.
 pub(crate) type SharedIaxRows = Rc<RefCell<IaxRows>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_rows_that_are_not_obeyed_are_told_once_and_no_more_than_twenty() {
+        let mut findings = Findings::new();
+        let place = |name: &str| conf::Place::new(format!("iaxfriends/{name}"), 0);
+        for _ in 0..2 {
+            findings.error(&place("a"), "[a] is skipped", "correct it");
+            findings.warning(
+                &place("b"),
+                "encryption=yess is not one of its words; the default holds",
+                "write yes",
+            );
+            findings.note(&place("c"), "the secret is short", "choose a longer one");
+        }
+        let lines = told(&findings);
+        let levels: Vec<Level> = lines.iter().map(|(level, _)| *level).collect();
+        assert_eq!(levels, [Level::Error, Level::Warning], "{lines:?}");
+        assert!(lines[1].1.starts_with("iaxfriends/b: warning: encryption=yess"), "{lines:?}");
+        for number in 0..100 {
+            findings.warning(&place(&number.to_string()), "qualify=banana", "write yes");
+        }
+        let lines = told(&findings);
+        assert_eq!(lines.len(), TOLD_MAX + 1);
+        assert_eq!(lines[TOLD_MAX].1, "82 more remarks on rows of users and peers");
+    }
+}

@@ -1,16 +1,18 @@
 //! RSA keys of IAX2, files of `astkeydir/keys`: `NAME.pub` says who signs to us, and with `NAME.key` we sign (RFC 5456
-//! §8.6.16; PKCS #1 1.5 over SHA-1, in base 64, as the field does it).
+//! §8.6.16; PKCS #1 1.5 over SHA-1, in base 64, as the field does it). Threads of their own do it ([`pool`]).
+
+pub(crate) mod pool;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use base::hash::{Key, Randomness};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use driver::iax::{KeyKind, KeyRow, Keys};
+use driver::iax::{KeyAnswer, KeyKind, KeyRow, KeySet, KeyWork, Keys};
 use md5::{Digest as _, Md5};
 use rsa::pkcs1::{DecodeRsaPrivateKey as _, DecodeRsaPublicKey as _};
 use rsa::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _};
@@ -105,9 +107,31 @@ fn sign(key: &RsaPrivateKey, challenge: &[u8]) -> Option<Vec<u8>> {
     Some(STANDARD.encode(signature).into_bytes())
 }
 
+/// The keys that were read.
+#[derive(Default)]
+struct Files {
+    publics: BTreeMap<String, RsaPublicKey>,
+    privates: BTreeMap<String, RsaPrivateKey>,
+}
+
+impl KeySet for Files {
+    fn work(&self, work: &KeyWork) -> KeyAnswer {
+        match work {
+            KeyWork::Check { keys, challenge, signature } => {
+                let known = keys.iter().filter_map(|name| self.publics.get(name));
+                // All of them, so that it takes the same whichever was right.
+                KeyAnswer::Checked(known.fold(false, |right, key| right | check(key, challenge, signature)))
+            }
+            KeyWork::Sign { key, challenge } => {
+                KeyAnswer::Signed(self.privates.get(key).and_then(|key| sign(key, challenge)))
+            }
+        }
+    }
+}
+
 /// Reads the keys below `astkeydir`. A folder or a file that is not there gives none.
 pub(crate) fn load(astkeydir: &Path) -> Keys {
-    let (mut publics, mut privates, mut rows) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let (mut files, mut rows) = (Files::default(), Vec::new());
     let entries = fs::read_dir(astkeydir.join(FOLDER)).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         let kind = match path.extension().and_then(|ending| ending.to_str()) {
@@ -119,20 +143,14 @@ pub(crate) fn load(astkeydir: &Path) -> Keys {
         let fits = fs::metadata(&path).is_ok_and(|data| data.is_file() && data.len() <= FILE_BYTES_MAX);
         let text = if fits { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
         let status = match kind {
-            KeyKind::Public => public(&text).map(|key| _ = publics.insert(name.clone(), key)),
-            KeyKind::Private => private(&text).map(|key| _ = privates.insert(name.clone(), key)),
+            KeyKind::Public => public(&text).map(|key| _ = files.publics.insert(name.clone(), key)),
+            KeyKind::Private => private(&text).map(|key| _ = files.privates.insert(name.clone(), key)),
         };
         let sum = Md5::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         rows.push(KeyRow { name, kind, status: status.err().unwrap_or("[Loaded]"), sum });
     }
     rows.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
-    Keys {
-        check: Some(Rc::new(move |name, challenge, signature| {
-            publics.get(name).is_some_and(|key| check(key, challenge, signature))
-        })),
-        sign: Some(Rc::new(move |name, challenge| sign(privates.get(name)?, challenge))),
-        rows: rows.into(),
-    }
+    Keys { set: Some(Arc::new(files)), rows: rows.into() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use base::Instant;
 
 use control::http::ws::Socket as WebSocket;
 use driver::sip::Bind;
-use io::net::{BindError, FlowId, FlowKind, ListenerId, Net, TransportId as Socket};
+use io::net::{BindError, FlowId, FlowKind, ListenerId, Net, Tls, TransportId as Socket};
 use sip::frame::Framer;
 use sip::stack::{ConnectionId, Flow, PeerName, Protocol, TransportId};
 
@@ -17,8 +17,17 @@ use crate::secure::{Wire, Wires};
 
 enum Open {
     Udp(Socket),
-    /// TCP, and TLS on it.
+    /// TCP, and TLS on it; transports under TLS may share it.
     Stream(ListenerId),
+}
+
+/// Those who share a listener.
+#[derive(Default)]
+struct Door {
+    /// Whom its connections belong to: under TLS the one whose certificate the client met (RFC 6066 §3).
+    transports: Vec<TransportId>,
+    /// What it presents.
+    tls: Option<Tls>,
 }
 
 /// How messages are told apart.
@@ -74,7 +83,7 @@ pub(crate) struct Connection {
 pub(crate) struct Listeners {
     open: BTreeMap<TransportId, (Bind, Open)>,
     by_socket: HashMap<Socket, TransportId>,
-    by_listener: HashMap<ListenerId, TransportId>,
+    doors: HashMap<ListenerId, Door>,
     connections: HashMap<FlowId, Connection>,
     /// Connections that others may share. Under TLS only those are among them that we made, by the name that was proved:
     /// whoever comes to us from an address has not proved to be what is called there.
@@ -92,6 +101,13 @@ pub(crate) struct Listeners {
 /// Whether a bind keeps the socket it has.
 pub(crate) fn same_socket(old: &Bind, new: &Bind) -> bool {
     new.id == old.id && new.local == old.local && new.protocol == old.protocol
+}
+
+/// Whether two binds listen by one socket: transports under TLS at one address, which clients tell apart by name
+/// (RFC 6066 §3).
+pub(crate) fn shares(one: &Bind, other: &Bind) -> bool {
+    let is_tls = one.protocol == Protocol::Tls && other.protocol == Protocol::Tls;
+    is_tls && one.local == other.local && one.local.port() != 0
 }
 
 /// How long the answer to a ping may take, from a peer that has answered others (RFC 5626 §4.4.1).
@@ -118,7 +134,10 @@ impl Listeners {
                 Protocol::Udp => net.bind_udp(bind.local).map(Open::Udp),
                 // Without its certificates, of which the log speaks, it would serve nobody.
                 Protocol::Tls if !wires.transports.contains_key(&bind.name) => continue,
-                Protocol::Tcp | Protocol::Tls => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Stream),
+                Protocol::Tcp | Protocol::Tls => match self.shared(&fresh, bind) {
+                    Some(listener) => Ok(Open::Stream(listener)),
+                    None => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Stream),
+                },
                 // The HTTP server listens for them.
                 Protocol::Ws | Protocol::Wss => continue,
             };
@@ -137,18 +156,16 @@ impl Listeners {
             .filter(|(_, (old, _))| !binds.iter().any(|new| same_socket(old, new)))
             .map(|(id, _)| *id)
             .collect();
-        for id in gone {
-            if let Some((_, open)) = self.open.remove(&id) {
-                self.close(net, open);
-            }
-        }
+        let gone: Vec<Open> =
+            gone.iter().filter_map(|id| self.open.remove(id)).map(|(_, open)| open).collect();
         for (bind, open) in fresh {
-            match open {
-                Open::Udp(socket) => self.by_socket.insert(socket, bind.id),
-                Open::Stream(listener) => self.by_listener.insert(listener, bind.id),
-            };
+            if let Open::Udp(socket) = open {
+                self.by_socket.insert(socket, bind.id);
+            }
             self.open.insert(bind.id, (bind, open));
         }
+        // Not before what is new has taken its share of a listener.
+        gone.into_iter().for_each(|open| self.close(net, open));
         // What a reload changes of a bind that stays open.
         self.ping = wires.ping;
         let of_web = binds.iter().filter(|bind| matches!(bind.protocol, Protocol::Ws | Protocol::Wss));
@@ -158,18 +175,49 @@ impl Listeners {
             kept.clone_from(bind);
             let wire = self.wires.entry(bind.id).or_default();
             wire.take(wires.transports.get(&bind.name));
-            // Packets without their mark are better than no packets.
-            let _ = match open {
-                Open::Udp(socket) => net.mark_udp(*socket, bind.marking),
-                Open::Stream(listener) => {
-                    net.set_listener_tls(*listener, wire.tls.clone());
-                    // Nor is a connection worse for not being probed.
-                    let _ = wire.keepalive.map(|keepalive| net.set_listener_keepalive(*listener, keepalive));
-                    net.mark_listener(*listener, bind.marking)
-                }
-            };
+            if let Open::Udp(socket) = open {
+                // Packets without their mark are better than no packets.
+                let _ = net.mark_udp(*socket, bind.marking);
+            }
         }
+        self.open_doors(net, binds);
         errors
+    }
+    /// Of a transport under TLS the listener that another one has at its address, and shares.
+    fn shared(&self, fresh: &[(Bind, Open)], bind: &Bind) -> Option<ListenerId> {
+        let mut open = self.open.values().chain(fresh).filter(|(other, _)| shares(other, bind));
+        open.find_map(|(_, open)| if let Open::Stream(listener) = open { Some(*listener) } else { None })
+    }
+    /// Says whose connections come by which listener, and what they are shown. Of those who share one, the first in the
+    /// order of the configuration says how its packets are marked and probed, and who is met by clients that name nobody.
+    fn open_doors(&mut self, net: &mut Net, binds: &[Bind]) {
+        let mut before = std::mem::take(&mut self.doors);
+        let mut shown: HashMap<ListenerId, Vec<Tls>> = HashMap::new();
+        for bind in binds {
+            let Some((_, Open::Stream(listener))) = self.open.get(&bind.id) else { continue };
+            let wire = self.wires.entry(bind.id).or_default();
+            if bind.protocol == Protocol::Tls && wire.tls.is_none() {
+                continue;
+            }
+            let door = self.doors.entry(*listener).or_default();
+            if door.transports.is_empty() {
+                // A connection is no worse for not being probed, nor for a mark that is missing.
+                let _ = wire.keepalive.map(|keepalive| net.set_listener_keepalive(*listener, keepalive));
+                let _ = net.mark_listener(*listener, bind.marking);
+            }
+            door.transports.push(bind.id);
+            shown.entry(*listener).or_default().extend(wire.tls.clone());
+        }
+        for (listener, door) in &mut self.doors {
+            let tls = shown.get(listener).and_then(|all| Tls::by_name(all));
+            let old = before.remove(listener).and_then(|door| door.tls);
+            // Sessions that can be resumed survive when nothing has changed.
+            door.tls = match (old, tls) {
+                (Some(old), Some(new)) if old.same(&new) => Some(old),
+                (_, new) => new,
+            };
+            net.set_listener_tls(*listener, door.tls.clone());
+        }
     }
     fn close(&mut self, net: &mut Net, open: Open) {
         match open {
@@ -178,8 +226,12 @@ impl Listeners {
                 net.close_udp(socket);
             }
             Open::Stream(listener) => {
-                self.by_listener.remove(&listener);
-                net.close_listener(listener);
+                let is_used =
+                    |(_, open): &(Bind, Open)| matches!(open, Open::Stream(other) if *other == listener);
+                if !self.open.values().any(is_used) {
+                    self.doors.remove(&listener);
+                    net.close_listener(listener);
+                }
             }
         }
     }
@@ -198,15 +250,18 @@ impl Listeners {
     pub(crate) fn unsent(&self, socket: Socket, to: SocketAddr) -> Option<Flow> {
         self.datagram(socket, to)
     }
-    /// A connection came in.
+    /// A connection came in; under TLS its client has asked for this `name`.
     pub(crate) fn accepted(
         &mut self,
         listener: ListenerId,
         flow: FlowId,
         remote: SocketAddr,
+        name: Option<&str>,
         now: Instant,
     ) -> bool {
-        let Some(id) = self.by_listener.get(&listener).copied() else { return false };
+        let Some(door) = self.doors.get(&listener) else { return false };
+        let chosen = door.tls.as_ref().map_or(0, |tls| tls.chosen(name));
+        let Some(id) = door.transports.get(chosen).copied() else { return false };
         let protocol = self.open.get(&id).map_or(Protocol::Tcp, |(bind, _)| bind.protocol);
         let way = Flow { transport: id, protocol, connection: None, name: PeerName::NONE, remote };
         self.add(way, flow, protocol == Protocol::Tcp, now)
@@ -426,13 +481,13 @@ mod tests {
         let mut listeners = Listeners::default();
         let wires = Wires { ping: Some(Duration::from_secs(90)), ..Wires::default() };
         assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, any())], &wires).is_empty());
-        let listener = *listeners.by_listener.keys().next().unwrap();
+        let listener = *listeners.doors.keys().next().unwrap();
         let door = net.listener_addr(listener).unwrap();
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         // Whether anybody is there is not the point: they are names.
         let [answering, mute] = [(); 2].map(|()| net.connect_tcp(door, None, FlowKind::Sip).unwrap());
         for flow in [answering, mute] {
-            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), at(0)));
+            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), None, at(0)));
         }
         assert_eq!(listeners.due(&mut net, at(90)), []);
         listeners.heard(answering, true);
@@ -460,10 +515,10 @@ mod tests {
             let mut listeners = Listeners::default();
             let wires = Wires { ping: site.map(Duration::from_secs), ..Wires::default() };
             assert!(listeners.configure(&mut net, &[bind("b", 1, Protocol::Tcp, any())], &wires).is_empty());
-            let listener = *listeners.by_listener.keys().next().unwrap();
+            let listener = *listeners.doors.keys().next().unwrap();
             let door = net.listener_addr(listener).unwrap();
             let flow = net.connect_tcp(door, None, FlowKind::Sip).unwrap();
-            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), at(0)));
+            assert!(listeners.accepted(listener, flow, "192.0.2.1:4000".parse().unwrap(), None, at(0)));
             listeners.keep(flow, Duration::from_secs(quiet), at(0));
             let first = listeners.deadline().unwrap();
             assert_eq!(first, at(second / 2), "{name}");
@@ -504,14 +559,46 @@ mod tests {
             assert_eq!(listeners.connections.len(), connections, "{what}");
         }
         // Who came to us under TLS has proved no name: nobody else is sent there.
-        let listener = *listeners.by_listener.keys().next().unwrap();
+        let listener = *listeners.doors.keys().next().unwrap();
         let came = net.connect_tcp(remote, None, FlowKind::Sip).unwrap();
         if let Some((bind, _)) = listeners.open.get_mut(&TransportId(1)) {
             bind.protocol = Protocol::Tls;
         }
         let shared = listeners.by_remote.len();
-        assert!(listeners.accepted(listener, came, "192.0.2.1:4000".parse().unwrap(), Instant::ZERO));
+        assert!(listeners.accepted(listener, came, "192.0.2.1:4000".parse().unwrap(), None, Instant::ZERO));
         assert_eq!((listeners.connections.len(), listeners.by_remote.len()), (4, shared));
+    }
+
+    #[test]
+    fn transports_under_tls_share_a_listener_until_the_last_of_them_is_gone() {
+        let mut net = Net::new(Limits::within(256)).unwrap();
+        let mut listeners = Listeners::default();
+        let tls = Tls::load(&io::net::TlsSettings::default()).unwrap();
+        let wire = Wire { tls: Some(tls), keepalive: None };
+        let transports = ["a", "b", "c"].map(|name| (name.to_owned(), wire.clone())).into();
+        let wires = Wires { transports, ..Wires::default() };
+        let at = free();
+        let [a, b, c] = [("a", 0), ("b", 1), ("c", 2)].map(|(name, id)| bind(name, id, Protocol::Tls, at));
+        let is_open = || std::net::TcpListener::bind(at).is_err();
+        for (name, binds, owners) in [
+            ("one", vec![a.clone()], vec![0_u16]),
+            ("another beside it", vec![a.clone(), b.clone()], vec![0, 1]),
+            ("in another order", vec![b.clone(), a.clone()], vec![1, 0]),
+            ("the first is gone", vec![b], vec![1]),
+            ("one comes as the last goes", vec![c], vec![2]),
+        ] {
+            let errors = listeners.configure(&mut net, &binds, &wires);
+            assert!(errors.is_empty(), "{name}: {}", errors[0].1);
+            let doors: Vec<Vec<u16>> = listeners
+                .doors
+                .values()
+                .map(|door| door.transports.iter().map(|transport| transport.0).collect())
+                .collect();
+            assert_eq!(doors, [owners], "{name}");
+            assert!(is_open(), "{name}");
+        }
+        assert!(listeners.configure(&mut net, &[], &wires).is_empty());
+        assert!(listeners.doors.is_empty() && !is_open());
     }
 
     #[test]

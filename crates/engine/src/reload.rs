@@ -26,7 +26,7 @@ use crate::contacts::Contacts;
 use crate::databases::{DatabaseDesk, Shared};
 use crate::iax_rows::{IaxRows, SharedIaxRows};
 use crate::ledger::Ledger;
-use crate::listen::same_socket;
+use crate::listen::{same_socket, shares};
 use crate::registrations::Clocks;
 use crate::rows::Rows;
 use crate::secure::Wires;
@@ -165,7 +165,7 @@ impl Loader {
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
-        let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind));
+        let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind) || shares(old, bind));
         // For WebSockets the HTTP server listens.
         let listens = |bind: &&Bind| !matches!(bind.protocol, Protocol::Ws | Protocol::Wss);
         for bind in config.binds.iter().filter(|bind| !known(bind)).filter(listens) {

@@ -33,6 +33,7 @@ use crate::doors::{Machine, Media, NoRecorder, SharedSounds, Tee, Wall};
 use crate::externals::Externals;
 use crate::iax::Iax;
 use crate::iax_rows::{IaxRows, SharedIaxRows};
+use crate::keys::pool::Pool;
 use crate::links::{LinkDesk, Links};
 use crate::listen::Listeners;
 use crate::mail::Mail;
@@ -260,8 +261,13 @@ impl Engine {
         }
         let (subscriptions, watching) = Subscriptions::open(&folders.astdbdir, &mut sip.borrow_mut(), clocks)
             .map_err(|why| part("the journal of subscriptions", why, "make astdbdir writable"))?;
-        let iax_sockets =
-            start_iax(&snapshot, &mut net, (&shard, &iax, iax_rows.as_ref()), &folders.astdbdir, clocks)?;
+        let iax_sockets = start_iax(
+            &snapshot,
+            &mut net,
+            (&shard, &iax, iax_rows.as_ref()),
+            (&folders.astdbdir, &wake),
+            clocks,
+        )?;
         let records = start_records(&snapshot)?;
         let events = start_events(&snapshot)?;
         let wanted = wire::questions(&snapshot, &wire::Hosts::default());
@@ -455,14 +461,16 @@ fn start_iax(
     snapshot: &Snapshot,
     net: &mut Net,
     (shard, driver, rows): (&Rc<Shard>, &Rc<RefCell<IaxDriver>>, Option<&SharedIaxRows>),
-    folder: &Path,
+    (folder, wake): (&Path, &Arc<Wake>),
     clocks: Clocks,
 ) -> Result<Iax, StartError> {
     let mut config = wire::iax::iax_config(snapshot);
     if let Some(rows) = rows {
         rows.borrow().merge(&mut config);
     }
-    let (mut iax, records) = Iax::open(folder, driver.clone())
+    let ring = wake.clone();
+    let keys = Pool::new(Arc::new(move || ring.ring()));
+    let (mut iax, records) = Iax::open(folder, driver.clone(), keys)
         .map_err(|why| part("the journal of IAX2 registrations", why, "make astdbdir writable"))?;
     if let Some(rows) = rows {
         iax.set_rows(rows);

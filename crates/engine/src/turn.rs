@@ -452,7 +452,8 @@ impl Engine {
         let mut out = Vec::new();
         match turn {
             Turn::Opened(flow, FlowKind::Sip, peer, listener) => {
-                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, now));
+                let name = self.net.asked_for(flow);
+                let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, name, now));
                 if !known {
                     self.net.close_flow(flow, Closing::AtOnce);
                 }
@@ -553,6 +554,7 @@ impl Engine {
                     self.site.shard.core.borrow_mut().library_changed();
                 }
                 self.site.shard.core.borrow_mut().database_saved();
+                self.iax.take_worked(&mut self.site.shard.core.borrow_mut());
                 if let Some(mail) = &self.mail {
                     mail.take_in(&mut self.site.shard.core.borrow_mut());
                 }

@@ -11,8 +11,10 @@ use realtime::{Answer, Failure, Query, Rewrite};
 use crate::databases::{Asker, Shared};
 use crate::family::Places;
 
-type Keys = Vec<(String, String)>;
-type Sets = Vec<(String, Option<String>)>;
+/// Columns that say which row, and their values.
+pub(crate) type Keys = Vec<(String, String)>;
+/// Columns and what is written there.
+pub(crate) type Sets = Vec<(String, Option<String>)>;
 /// A key's value and what is written there.
 type Rows = Vec<(String, Vec<Option<String>>)>;
 
@@ -61,6 +63,14 @@ fn queries(batch: &[Write], table: &str) -> Vec<Query> {
         Query::Rewrite(Box::new(Rewrite { table: table.to_owned(), key: key.to_owned(), columns, rows }))
     }));
     queries
+}
+
+/// What writes new values of a row of which this is still to be written: one that is yet to be made is made with them.
+fn renewed(pending: Option<&Write>, keys: Keys, sets: Sets) -> Write {
+    match pending {
+        Some(Write::Put(..) | Write::Add(..)) => Write::Put(keys, sets),
+        Some(Write::Update(..) | Write::Destroy(..)) | None => Write::Update(keys, sets),
+    }
 }
 
 /// A batch on its way: its number, and which of the places has it.
@@ -118,6 +128,11 @@ impl<K: Ord + Clone + Display> Writer<K> {
                 self.lines.push((Level::Error, line));
             }
         }
+    }
+    /// Notes new values of a row that was made before, and is not made again when it is gone.
+    pub(crate) fn renew(&mut self, row: K, keys: Keys, sets: Sets, now: Instant) {
+        let write = renewed(self.behind.pending(&row), keys, sets);
+        self.put(row, write, now);
     }
     /// When [`Self::due`] wants to be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -218,6 +233,22 @@ mod tests {
 
     fn pair(name: &str, value: &str) -> (String, String) {
         (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn new_values_make_no_row_unless_it_is_yet_to_be_made() {
+        let (keys, old) = (vec![pair("id", "a")], vec![("port".to_owned(), Some("1".to_owned()))]);
+        let sets = vec![("port".to_owned(), Some("2".to_owned()))];
+        for (name, pending, makes) in [
+            ("written long ago", None, false),
+            ("yet to be made", Some(Write::Put(keys.clone(), old.clone())), true),
+            ("yet to be renewed", Some(Write::Update(keys.clone(), old)), false),
+            ("yet to be removed", Some(Write::Destroy(keys.clone())), false),
+        ] {
+            let write = renewed(pending.as_ref(), keys.clone(), sets.clone());
+            let expected = if makes { Write::Put } else { Write::Update };
+            assert_eq!(write, expected(keys.clone(), sets.clone()), "{name}");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn host(address: IpAddr) -> IpAddr {
 #[derive(Debug)]
 pub struct Hosts {
     key: Key,
-    counts: DigestMap<u32>,
+    counts: DigestMap<(IpAddr, u32)>,
     most: u32,
     ranges: Vec<((IpAddr, u8), u32)>,
 }
@@ -50,7 +50,7 @@ impl Hosts {
     /// limit, which goes before that of its address.
     pub fn take(&mut self, address: IpAddr, most: Option<u32>) -> bool {
         let most = most.unwrap_or_else(|| self.limit(address));
-        let count = self.counts.entry(self.name(address)).or_default();
+        let (_, count) = self.counts.entry(self.name(address)).or_insert((host(address), 0));
         if *count >= most {
             let empty = *count == 0;
             if empty {
@@ -64,7 +64,7 @@ impl Hosts {
     /// Counts one less.
     pub fn give_back(&mut self, address: IpAddr) {
         let name = self.name(address);
-        if let Some(count) = self.counts.get_mut(&name) {
+        if let Some((_, count)) = self.counts.get_mut(&name) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&name);
@@ -73,7 +73,11 @@ impl Hosts {
     }
     /// Numbers of an address.
     pub fn count(&self, address: IpAddr) -> u32 {
-        self.counts.get(&self.name(address)).copied().unwrap_or(0)
+        self.counts.get(&self.name(address)).map_or(0, |(_, count)| *count)
+    }
+    /// Addresses with numbers, in no order: how many each has, and how many it may have.
+    pub fn each(&self) -> impl Iterator<Item = (IpAddr, u32, u32)> {
+        self.counts.values().map(|(address, count)| (*address, *count, self.limit(*address)))
     }
     /// Addresses with numbers.
     pub fn len(&self) -> usize {

@@ -6,7 +6,7 @@ use base::{Cause, Digit, FormatId};
 use iax2::frame::{
     Auth, Command, Control, Datagram, Element, Fields, Full, Html, Kind, parse, write_element,
 };
-use iax2::machine::{Accept, Challenge, Dial, Encrypt, Priority, Refused, TokenRule};
+use iax2::machine::{Accept, Challenge, Connected, Dial, Encrypt, Lines, Priority, Refused, TokenRule};
 use iax2::{Event, Secret, Settings};
 use world::{World, accept_any, address, ms, secs};
 
@@ -359,6 +359,81 @@ fn rfc5456_8_1_2_voice_begins_with_a_full_frame_and_repeats_one_when_the_timesta
         .collect();
     assert_eq!(stamps.len(), frames_count);
     assert!(stamps.windows(2).all(|pair| pair[1] - pair[0] == 20), "20 ms from each to the next");
+}
+
+#[test]
+fn who_is_talked_to_is_told_between_two_sides_that_both_said_that_they_know_how() {
+    const NEITHER: Lines = Lines { send: false, take: false };
+    const SEND: Lines = Lines { send: true, take: false };
+    const TAKE: Lines = Lines { send: false, take: true };
+    const BOTH: Lines = Lines { send: true, take: true };
+    let party = Connected { number: b"200", name: b"Bob", presentation: 0x20 };
+    for (caller_has, callee_has, to_callee, to_caller) in [
+        (BOTH, BOTH, true, true),
+        (SEND, TAKE, true, false),
+        (TAKE, SEND, false, true),
+        (SEND, SEND, false, false),
+        (TAKE, TAKE, false, false),
+        (BOTH, NEITHER, false, false),
+        (NEITHER, BOTH, false, false),
+        (TAKE, BOTH, false, true),
+    ] {
+        let name = format!("{caller_has:?} {callee_has:?}");
+        let mut world = World::two();
+        let mut dial = Dial::to(address(1));
+        (dial.called, dial.lines) = (b"100", caller_has);
+        dial.variables = &[(b"CITY", b"Ulm")];
+        let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
+        let early = world.act(0, |machine, now, out| machine.connected(now, caller, &party, out));
+        assert_eq!(early, Err(Refused::WrongState), "{name}");
+        let mut callee = None;
+        world.run(secs(1), &mut |world, side, event| {
+            if let (1, Event::Call(leg, request)) = (side, event) {
+                let leg = *leg;
+                callee = Some(leg);
+                let variables: Vec<_> = request.variables().collect();
+                assert_eq!(variables, [(&b"CITY"[..], &b"Ulm"[..])], "only what the dialplan has set");
+                let accept = Accept { lines: callee_has, ..accept_any() };
+                world.act(1, |machine, now, out| machine.accept(now, leg, &accept, out)).unwrap();
+            }
+        });
+        let callee = callee.expect("a call");
+        for (from, leg, goes, other) in [(0, caller, to_callee, callee), (1, callee, to_caller, caller)] {
+            let told = world.act(from, |machine, now, out| machine.connected(now, leg, &party, out));
+            assert_eq!(told, Ok(goes), "{name}");
+            world.run(ms(100), &mut |_, _, _| {});
+            let (number, text) = (b"200".to_vec(), b"Bob".to_vec());
+            let event = Event::Connected { leg: other, number, name: text, presentation: 0x20 };
+            assert_eq!(world.of(1 - from).any(|told| *told == event), goes, "{name}");
+        }
+        // Who knows nothing of it sees nothing but a variable in NEW, and that only from who wants it.
+        let said = |side: usize| {
+            let mut mine = world.wire.iter().filter(|(from, ..)| *from == side);
+            mine.any(|(.., bytes)| bytes.windows(18).any(|part| part == b"STROWGER_CONNECTED"))
+        };
+        assert_eq!(said(0), caller_has != NEITHER, "{name}");
+        assert_eq!(said(1), to_callee || to_caller, "{name}");
+    }
+}
+
+#[test]
+fn the_fields_own_connected_line_and_one_that_runs_over_its_frame_are_no_party() {
+    for (name, lines, data) in [
+        ("of who said nothing", Lines::default(), &[2, 3, b'2', b'0', b'0'][..]),
+        ("an element that runs over", Lines { send: true, take: true }, &[2, 30, b'2']),
+    ] {
+        let mut world = World::two();
+        let (_, callee) = world.call(|dial| dial.lines = lines);
+        let look = world.machines[1].look(callee).unwrap();
+        let (source, dest, iseq) = (look.theirs, look.ours, 2);
+        let (kind, timestamp) = (Kind::Control(Control::CONNECTED_LINE), 900);
+        let mut bytes = Vec::new();
+        Full { source, dest, again: false, timestamp, oseq: 1, iseq, kind, data }.write(&mut bytes);
+        let (told, wire) = (world.told.len(), world.wire.len());
+        world.inject(address(0), 1, &bytes);
+        assert_eq!(world.told.len(), told, "{name}");
+        assert_eq!(world.wire.len(), wire + 1, "{name}: acknowledged all the same");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use iax2::frame::{
     Auth, Command, Control, Element, Entry, Full, Html, Kind, Media, Mini, Video, packed_time, write_element,
     write_preferences, write_trunk_entry, write_trunk_header,
 };
-use iax2::machine::{Challenge, Dial, Encrypt, Lease, Registration, Watch};
+use iax2::machine::{Challenge, Connected, Dial, Encrypt, Lease, Lines, Registration, Watch};
 use iax2::{Event, Secret};
 use world::{World, accept_any, address, ms, secs};
 
@@ -33,13 +33,16 @@ fn tshark_reads_every_kind_of_frame_as_it_was_meant() {
     write_trunk_header(70_000, true, &mut trunk);
     write_trunk_entry(&Entry { source: 4660, timestamp: Some(513), data: &[0xff; 160] }, &mut trunk);
     write_trunk_entry(&Entry { source: 4661, timestamp: Some(514), data: &[0xff; 160] }, &mut trunk);
-    // The dissector (4.0 at least) takes the last call of a trunk without times for two octets longer than it is, and marks
-    // the datagram; the calls before it are read as they were meant.
+    // A call of a trunk without times is its number, its length and so much voice (RFC 5456 §8.1.3.2), and so the dissector
+    // (4.0.17) reads them, each where the one before ends. But it wants two octets behind each, as many as a time has, and
+    // marks a datagram that ends with its last call. With two octets more, which would be the beginning of a call for
+    // anybody else, there is no mark.
     let mut unstamped = Vec::new();
     write_trunk_header(70_000, false, &mut unstamped);
     for source in [4660, 4661] {
         write_trunk_entry(&Entry { source, timestamp: None, data: &[0xff; 160] }, &mut unstamped);
     }
+    let longer = [&unstamped[..], &[0, 0]].concat();
     let mut voice = full(Kind::Voice(ulaw), &[]);
     voice.extend_from_slice(&[0xff; 160]);
     // Numbers, timestamp, sequence, type; then the subclass of its kind, the trunk's calls and the packet's type.
@@ -53,6 +56,7 @@ fn tshark_reads_every_kind_of_frame_as_it_was_meant() {
         ("video", video, "4660||513|||||||||2|"),
         ("trunk", trunk, "||70000||||||||4660,4661|3|"),
         ("trunk without times", unstamped, "||70000||||||||4660|3|Malformed Packet (Exception occurred)"),
+        ("the same with two octets behind", longer, "||70000||||||||4660,4661|3|"),
     ];
     let datagrams: Vec<_> = rows.iter().map(|(_, datagram, _)| (1, 2, datagram.clone())).collect();
     let fields = [
@@ -132,6 +136,8 @@ fn say_everything(world: &mut World, caller: base::Place) {
         machine.digit(now, caller, five, false, out).unwrap();
         machine.control(now, caller, Control::HOLD, out).unwrap();
         machine.text(now, caller, b"hello", out).unwrap();
+        let party = Connected { number: b"200", name: b"Bob", presentation: 0 };
+        assert_eq!(machine.connected(now, caller, &party, out), Ok(true));
         machine.html(now, caller, Html::URL, b"http://example.org/", out).unwrap();
         machine.quelch(now, caller, Some(b"jazz"), out).unwrap();
         machine.unquelch(now, caller, out).unwrap();
@@ -221,6 +227,7 @@ fn tshark_makes_no_mark_at_anything_that_machines_say_to_each_other() {
     let mut dial = Dial::to(address(1));
     (dial.called, dial.username, dial.secret) = (b"100", b"bob", Some(secret));
     (dial.name, dial.transferable, dial.trunk) = (b"Bob", true, true);
+    dial.lines = Lines { send: true, take: true };
     let caller = world.act(0, |machine, now, out| machine.dial(now, &dial, out)).unwrap();
     world.run(secs(2), &mut grant);
     say_everything(&mut world, caller);

@@ -4,7 +4,7 @@ mod world;
 
 use base::{Cause, FormatId, Place};
 use iax2::frame::{Control, Datagram, parse};
-use iax2::machine::{Dial, Encrypt, TrunkSettings};
+use iax2::machine::{Connected, Dial, Encrypt, Lines, TrunkSettings};
 use iax2::{Event, Secret, Settings};
 use world::{World, accept_any, address, ms, secs};
 
@@ -75,7 +75,8 @@ fn three(encrypt: bool, transferable: bool) -> (World, [Place; 4]) {
 /// The same, with so much time between the two calls.
 fn three_with(encrypt: bool, transferable: bool, between: core::time::Duration) -> (World, [Place; 4]) {
     let mut world = World::new(&[Settings::default(), Settings::default(), Settings::default()]);
-    let legs = world.call(|dial| dial.transferable = transferable);
+    let lines = Lines { send: true, take: true };
+    let legs = world.call(|dial| (dial.transferable, dial.lines) = (transferable, lines));
     world.run(between, &mut |_, _, _| {});
     let mut dial = Dial::to(address(2));
     (dial.called, dial.transferable) = (b"300", true);
@@ -126,6 +127,10 @@ fn rfc5456_6_5_two_sides_talk_directly_and_who_stood_between_them_is_free() {
         world.run(ms(20), &mut |_, _, _| {});
     }
     world.act(0, |machine, now, out| machine.text(now, caller, b"direct", out)).unwrap();
+    // That who stood between them knew who is talked to says nothing of the other side.
+    let party = Connected { number: b"200", name: b"", presentation: 0 };
+    let told = world.act(0, |machine, now, out| machine.connected(now, caller, &party, out));
+    assert_eq!(told, Ok(false));
     // An hour later both still look after each other.
     world.run(secs(3600), &mut |_, _, _| {});
     assert_eq!(heard(&world, start, 2, callee), [1; 10]);

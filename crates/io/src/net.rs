@@ -180,6 +180,10 @@ impl Net {
     pub fn set_listener_tls(&mut self, listener: ListenerId, tls: Option<Tls>) {
         self.listeners.set_tls(listener, tls);
     }
+    /// The name of ours that the client of a flow under TLS has asked for (RFC 6066 §3).
+    pub fn asked_for(&self, flow: FlowId) -> Option<&str> {
+        self.flows.get(flow)?.session.as_ref()?.asked_for()
+    }
     /// Stops listening; flows that were accepted stay.
     pub fn close_listener(&mut self, listener: ListenerId) {
         self.listeners.close(listener);

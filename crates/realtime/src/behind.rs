@@ -78,6 +78,12 @@ impl<K: Ord + Clone, V> Behind<K, V> {
         self.due_at.get_or_insert(now + GATHER);
         true
     }
+    /// What is still to be written of a key: the newest of what waits and what is on its way.
+    pub fn pending(&self, key: &K) -> Option<&V> {
+        let waiting = self.places.get(key).and_then(|place| self.waiting.get(place));
+        let flying = || self.flying.iter().find(|(of, _)| of == key);
+        waiting.or_else(flying).map(|(_, value)| value)
+    }
     /// The next batch, in the order in which the keys came; empty while one is on its way, or it is not time.
     pub fn take(&mut self, now: Instant) -> &[(K, V)] {
         if !self.flying.is_empty() || self.due_at.is_none_or(|at| now < at) {

@@ -53,6 +53,22 @@ fn an_hour_without_the_database_loses_nothing_and_tries_with_growing_patience() 
 }
 
 #[test]
+fn what_is_pending_of_a_key_is_its_newest_write_until_it_is_done() {
+    let mut behind: Behind<u32, &str> = Behind::default();
+    assert_eq!(behind.pending(&1), None);
+    behind.put(1, "old", at(0));
+    assert_eq!(behind.pending(&1), Some(&"old"), "waits");
+    assert_eq!(behind.take(at(1)).len(), 1);
+    assert_eq!(behind.pending(&1), Some(&"old"), "is on its way");
+    behind.put(1, "new", at(1));
+    assert_eq!(behind.pending(&1), Some(&"new"), "follows it");
+    behind.done(Outcome::Away, at(1));
+    assert_eq!(behind.take(at(9)).len(), 1);
+    behind.done(Outcome::Written, at(9));
+    assert_eq!(behind.pending(&1), None);
+}
+
+#[test]
 fn of_a_batch_that_is_refused_only_the_bad_write_is_lost() {
     let mut behind: Behind<u32, &str> = Behind::default();
     (0..5).for_each(|key| assert!(behind.put(key, if key == 3 { "bad" } else { "good" }, at(0))));

@@ -35,6 +35,14 @@ exten => 42,1,Set(DB(typed/at)=${EXTEN})
  same => n,Hangup()
 exten => cleared,1,Answer()
  same => n,Hangup()
+exten => desk,1,Set(CONNECTEDLINE(all)=Front Desk <100>)
+ same => n,Answer()
+ same => n,Wait(30)
+[test]
+exten => _who-.,1,Dial(IAX2/far/${EXTEN:4},20,U(who))
+[who]
+exten => s,1,Set(DB(told/who)=${CALLERID(all)})
+ same => n,Return()
 ";
 
 /// Both sites, up: each knows the other as `far`, and is known by its own name.
@@ -109,6 +117,22 @@ fn rfc5456_8_2_digits_are_read_at_the_other_site() {
     alice.until_hung_up();
     first.until_idle();
     second.until_idle();
+}
+
+#[test]
+fn a_site_tells_who_answers_where_both_say_connectedline() {
+    for (name, more, told) in [
+        ("iax-line", "connectedline = yes", "\"Front Desk\" <100>"),
+        ("iax-no-line", "connectedline = receive", "who-desk"),
+    ] {
+        let (first, second) = sites(name, more);
+        let mut alice = Phone::new(first.site.sip, "alice");
+        alice.must_call("who-desk");
+        assert_eq!(first.database("told", "who"), told, "{name}");
+        alice.hang_up();
+        first.until_idle();
+        second.until_idle();
+    }
 }
 
 #[test]

@@ -256,6 +256,28 @@ fn a_row_that_came_is_dialled_without_a_reload() {
 }
 
 #[test]
+fn a_row_that_changed_is_asked_for_anew_once_it_was_pruned() {
+    let home = site("iax-prune", "rtcachefriends = yes");
+    let mut database = Friends::of(Database::sqlite(&home));
+    database.add("one");
+    let ip = home.sip.ip();
+    let server = Server::start(database.described(home));
+    let one = Peer::new(ip, ip);
+    assert_eq!(one.register("one", SECRET), Outcome::Registered);
+    database.sql("UPDATE iaxfriends SET secret = 'another one since today'");
+    for prune in ["one", "all"] {
+        assert_eq!(one.register("one", SECRET), Outcome::Registered, "what is remembered holds");
+        server.cli(&format!("iax2 prune realtime {prune}"));
+        assert!(matches!(one.register("one", SECRET), Outcome::Refused(_)), "{prune}: the row is another");
+        database.sql(&format!("UPDATE iaxfriends SET secret = '{SECRET}'"));
+        server.cli("iax2 prune realtime one");
+        assert_eq!(one.register("one", SECRET), Outcome::Registered);
+        database.sql("UPDATE iaxfriends SET secret = 'another one since today'");
+    }
+    assert!(!server.run("iax2 prune realtime nobody").status.success());
+}
+
+#[test]
 fn peers_of_sqlite_come_and_go_without_a_reload() {
     let home = site("iax-rows-sqlite", "");
     let database = Database::sqlite(&home);

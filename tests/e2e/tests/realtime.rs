@@ -162,6 +162,13 @@ fn a_cache_is_shown_and_told_to_ask_again() {
         (&databases["databases"][0]["name"], &databases["databases"][0]["standing"]),
         (&"lite".into(), &"up".into())
     );
+    assert_eq!(server.json("odbc show lite")["databases"][0]["name"], "lite");
+    assert!(!server.run("odbc show none").status.success());
+    let mappings = server.cli("core show config mappings");
+    assert!(
+        mappings.starts_with("Config Engine: sqlite3\n===> ps_aors (db=lite, table=ps_aors)\n"),
+        "{mappings}"
+    );
     remove_phone(&file, "alice");
     assert_eq!(registered(&server, "alice"), Some(200), "what is remembered holds");
     server.cli("sorcery memory cache expire res_pjsip/endpoint alice");
@@ -230,6 +237,38 @@ fn contacts_are_written_behind_and_those_of_other_systems_are_called() {
     assert_eq!(contacts(&file, "bob"), ["other no"], "it is the other's");
     assert_eq!(alice.register(0).status(), Some(200));
     wait::until_true("alice has gone", || contacts(&file, "alice").is_empty());
+}
+
+#[test]
+fn a_row_that_was_removed_is_made_again_by_a_renewal_unless_update_or_create_on_update_miss_is_no() {
+    for (value, made_again) in [("yes", true), ("no", false)] {
+        let Some((site, file)) = site(&format!("realtime-miss-{value}"), None) else { return };
+        file.sql("CREATE TABLE ps_contacts (id TEXT PRIMARY KEY, uri TEXT, expiration_time BIGINT, reg_server TEXT, \
+             prune_on_boot TEXT);");
+        let sorcery = format!(
+            "[general]\nupdate_or_create_on_update_miss={value}\n[res_pjsip]\ncontact=realtime,ps_contacts\n"
+        );
+        let to = site.sip;
+        let site = site.add("extconfig.conf", "ps_contacts => sqlite3,lite\n").add("sorcery.conf", &sorcery);
+        let server = Server::start(site);
+        let until = || file.sql("SELECT expiration_time FROM ps_contacts");
+        let (mut alice, mut bob) = (Phone::new(to, "alice"), Phone::new(to, "bob"));
+        assert_eq!(alice.register(600).status(), Some(200));
+        wait::until_true("alice is written", || !until().is_empty());
+        let first = until();
+        assert_eq!(alice.register(3600).status(), Some(200));
+        wait::until_true("a renewal is written", || until() != first && until().lines().count() == 1);
+        file.sql("DELETE FROM ps_contacts");
+        assert_eq!(alice.register(600).status(), Some(200));
+        // Who comes after alice is written after her.
+        assert_eq!(bob.register(600).status(), Some(200));
+        wait::until_true("bob is written", || contacts(&file, "bob").len() == 1);
+        assert_eq!(contacts(&file, "alice").len(), usize::from(made_again), "{value}");
+        assert_eq!(alice.register(0).status(), Some(200));
+        assert_eq!(alice.register(600).status(), Some(200));
+        wait::until_true("what is new is made in any case", || contacts(&file, "alice").len() == 1);
+        drop(server);
+    }
 }
 
 #[test]

@@ -97,6 +97,48 @@ fn clients_without_a_good_certificate_or_a_good_version_are_refused_and_the_log_
 }
 
 #[test]
+fn rfc6066_3_several_names_on_one_port_each_have_their_certificate() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("names");
+    let [one, two, three] =
+        ["one", "two", "three"].map(|name| authority.sign(&format!("DNS:{name}.example")));
+    let mut site = site("tls-names", &one, "");
+    let at = tls(&site);
+    let second = |name: &str, own: &Identity| {
+        let (certificate, key) = (own.certificate.display(), own.key.display());
+        format!(
+            "[{name}]\ntype=transport\nprotocol=tls\nbind={at}\ncert_file={certificate}\npriv_key_file={key}\n"
+        )
+    };
+    site.append("pjsip.conf", &second("a-second", &two));
+    let server = Server::start(site);
+    let list = authority.list().display().to_string();
+    let connect = |asked: &str, proved: &str| {
+        let verified = ["-CAfile", &list, "-verify_return_error", "-verify_hostname", proved];
+        let name: &[&str] = if asked.is_empty() { &["-noservername"] } else { &["-servername", asked] };
+        Secure::connect(at, &[&verified[..], name].concat())
+    };
+    for (asked, proved) in [
+        ("one.example", "one.example"),
+        ("two.example", "two.example"),
+        ("nobody.example", "one.example"),
+        ("", "one.example"),
+    ] {
+        connect(asked, proved).must_register("alice");
+    }
+    assert!(connect("two.example", "one.example").is_refused(), "the certificate is the other one's");
+    // A reload brings a third one to the port that is open.
+    let pjsip = server.site.place.read("etc/pjsip.conf") + &second("third", &three);
+    server.site.place.write("etc/pjsip.conf", pjsip);
+    server.cli("pjsip reload");
+    wait::until_true("the third name", || server.cli("pjsip show transports").contains("third"));
+    connect("three.example", "three.example").must_register("alice");
+    connect("two.example", "two.example").must_register("alice");
+}
+
+#[test]
 fn a_trunk_has_to_prove_the_name_that_the_configuration_calls_it_by() {
     if !installed(&["openssl"]) {
         return;

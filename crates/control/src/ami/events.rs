@@ -121,7 +121,7 @@ events! {
     "Hangup" "call" "A channel is gone." ["Channel*", "Cause", "Cause-txt"];
     "UserEvent" "user" "Word of the dialplan or of a client to all." ["Channel*", "UserEvent"];
     "OriginateResponse" "call" "What became of an asynchronous Originate." ["ActionID", "Response", "Channel", "Context", "Exten", "Application", "Data", "Reason", "Uniqueid", "CallerIDNum", "CallerIDName"];
-    "PeerStatus" "system" "A phone registered, unregistered or became reachable or unreachable." ["ChannelType", "Peer", "PeerStatus", "Address"];
+    "PeerStatus" "system" "A phone registered, unregistered or became reachable or unreachable." ["ChannelType", "Peer", "PeerStatus", "Cause", "Address", "Time"];
     "ContactStatus" "system" "A contact changed." ["URI", "ContactStatus", "AOR", "EndpointName", "RoundtripUsec", "UserAgent"];
     "Registry" "system" "A registration of ours with another server was made, failed or was taken back." ["ChannelType", "Username", "Domain", "Status", "Cause"];
     "DeviceStateChange" "call" "The state of a device changed." ["Device", "State"];
@@ -508,12 +508,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("CallerIDName", or_unknown(caller.name()))
             })
         }
-        Notice::PeerStatus { channel_type, peer, status, address } => Event::new("PeerStatus").with(|m| {
-            m.field("ChannelType", channel_type)
-                .field("Peer", peer)
-                .field("PeerStatus", status)
-                .optional("Address", Some(address).filter(|address| !address.is_empty()))
-        }),
+        Notice::PeerStatus { channel_type, peer, status, address, cause, time_ms } => {
+            Event::new("PeerStatus").with(|m| {
+                m.field("ChannelType", channel_type)
+                    .field("Peer", peer)
+                    .field("PeerStatus", status)
+                    .optional("Cause", Some(cause).filter(|cause| !cause.is_empty()))
+                    .optional("Address", Some(address).filter(|address| !address.is_empty()))
+                    .optional("Time", *time_ms)
+            })
+        }
         Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us, user_agent } => {
             Event::new("ContactStatus").with(|m| {
                 m.field("URI", uri)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use driver::iax::{
-    ChannelRow, KeyKind, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, UserRow,
+    ChannelRow, HostNumbers, KeyKind, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, UserRow,
 };
 use serde_json::{Value, json};
 use store::config::iax::{CodecPriority, IaxPeer};
@@ -11,6 +11,10 @@ use store::config::iax::{CodecPriority, IaxPeer};
 use super::text::{clean, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::iax::{Show, Trace};
+use crate::site::CacheWish;
+
+/// Addresses that are listed at most.
+const HOSTS_MAX: usize = 1000;
 
 const PEER_KEYS: &str =
     "peers [name username host port dynamic trunk encryption status realtime expires channels]";
@@ -40,13 +44,14 @@ pub(super) const ROWS: &[Row] = &[
     show(
         "iax2 show channels",
         "Lists IAX2 calls.",
-        "channels [name peer username local_number remote_number lag_ms jitter_ms format encrypted trunk]",
+        "channels [name peer username local_number remote_number sent received lag_ms jitter_ms buffer_ms format encrypted \
+         trunk first_message last_message]",
         Cli::iax_channels,
     ),
     show(
         "iax2 show netstats",
         "Shows how the network treats IAX2 calls: as we receive them, and as the other side says it does.",
-        "channels [name round_trip_ms local remote]",
+        "channels [name round_trip_ms local remote first_message last_message]",
         Cli::iax_netstats,
     ),
     show(
@@ -56,11 +61,12 @@ pub(super) const ROWS: &[Row] = &[
         Cli::iax_stats,
     ),
     show(
-        "iax2 show callnumber usage",
-        "Shows how many IAX2 call numbers are taken.",
-        "in_use resting own_resting addresses without_token without_token_max of_address_max",
+        "iax2 show callnumber usage [<address>]",
+        "Shows how many IAX2 call numbers are taken, and by which addresses.",
+        "hosts [address used limit] in_use resting own_resting addresses without_token without_token_max of_address_max",
         Cli::iax_numbers,
-    ),
+    )
+    .detail("The thousand addresses with most numbers are listed, an IPv6 /64 as one; with an address only that one."),
     show(
         "iax2 show cache",
         "Lists what switches to IAX2 servers said of numbers.",
@@ -99,6 +105,11 @@ pub(super) const ROWS: &[Row] = &[
         "iax2 unregister <iax-peer>",
         "Forgets where an IAX2 peer has registered from.",
         Cli::iax_unregister,
+    ),
+    verb(
+        "iax2 prune realtime <iax-name>",
+        "Has a user and peer that rows of a database have made asked for anew; `all`: every one.",
+        Cli::iax_prune,
     ),
     verb(
         "iax2 reload",
@@ -215,6 +226,7 @@ impl Cli {
                     json!({
                         "name": row.channel, "round_trip_ms": millis(row.round_trip),
                         "local": side_json(&row.local), "remote": side_json(&row.remote),
+                        "first_message": row.messages[0], "last_message": row.messages[1],
                     })
                 });
                 json!({ "channels": rows.collect::<Vec<_>>() })
@@ -252,16 +264,27 @@ impl Cli {
 
     fn iax_numbers(&self, ask: &mut Ask<'_>) -> Said {
         self.iax(|iax| {
-            let numbers = iax.numbers();
+            let only = match ask.arg("address").map(str::parse) {
+                None => None,
+                Some(Ok(address)) => Some(address),
+                Some(Err(_)) => {
+                    return Said::failed(format!("'{}' is no address\n", clean(ask.need("address"))));
+                }
+            };
+            let (numbers, hosts) = (iax.numbers(), iax.hosts(only, HOSTS_MAX));
             let data = || {
+                let rows = hosts
+                    .iter()
+                    .map(|host| json!({ "address": host.address, "used": host.used, "limit": host.most }));
                 json!({
+                    "hosts": rows.collect::<Vec<_>>(),
                     "in_use": numbers.shared_in_use, "resting": numbers.shared_resting,
                     "own_resting": numbers.own_resting, "addresses": numbers.hosts,
                     "without_token": numbers.without_token, "without_token_max": numbers.without_token_max,
                     "of_address_max": numbers.of_address_max,
                 })
             };
-            ask.show(data, || numbers_text(&numbers))
+            ask.show(data, || numbers_text(&hosts, only.is_none().then_some(&numbers)))
         })
     }
 
@@ -387,6 +410,25 @@ impl Cli {
                 Said::Done(format!("IAX2 Debugging Enabled for IP: {}\n", address.ip()))
             }
         })
+    }
+
+    /// Rows of `iaxusers` and `iaxpeers`, which the field forgets; while the database is away what is known serves.
+    fn iax_prune(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("iax-name").to_owned();
+        let only = Some(name.as_str()).filter(|name| *name != "all");
+        let prune = || {
+            let caches = ["chan_iax2/iaxusers", "chan_iax2/iaxpeers"];
+            let outcomes = caches.map(|cache| self.site.change_cache(cache, only, CacheWish::Expire));
+            match (outcomes.contains(&Ok(())), only) {
+                (true, Some(name)) => Said::done(format!("{} is asked for anew.\n", clean(name))),
+                (true, None) => Said::done("All users and peers of databases are asked for anew.\n"),
+                (false, Some(name)) => {
+                    Said::failed(format!("There is no row of '{}' in the cache.\n", clean(name)))
+                }
+                (false, None) => Said::failed("No users and peers of IAX2 lie in a database.\n"),
+            }
+        };
+        self.iax(|_| prune())
     }
 
     fn iax_unregister(&self, ask: &mut Ask<'_>) -> Said {
@@ -601,19 +643,34 @@ fn registry_text(rows: &[RegistryRow]) -> String {
 fn channel_json(row: &ChannelRow) -> Value {
     json!({
         "name": row.channel, "peer": row.remote, "username": row.username, "local_number": row.numbers.0,
-        "remote_number": row.numbers.1, "lag_ms": millis(row.round_trip), "jitter_ms": row.jitter_ms,
+        "remote_number": row.numbers.1, "sent": row.sequence.0, "received": row.sequence.1,
+        "lag_ms": row.lag_ms, "jitter_ms": row.jitter_ms, "buffer_ms": row.buffer_ms,
+        "first_message": row.messages[0], "last_message": row.messages[1],
         "format": row.format.map(base::FormatId::name), "encrypted": row.encrypted, "trunk": row.trunk,
     })
 }
 
 fn channels_text(rows: &[ChannelRow]) -> String {
-    let line = |cells: [&str; 8]| {
-        let [name, peer, user, ids, lag, jitter, format, marks] = cells;
+    let line = |cells: [&str; 11]| {
+        let [name, peer, user, ids, sequence, lag, jitter, buffer, format, first, last] = cells;
         format!(
-            "{name:<20.20}  {peer:<40.40}  {user:<10.10}  {ids:<11.11}  {lag:<7}  {jitter:<6}  {format:<6.6}  {marks}\n"
+            "{name:<20.20}  {peer:<40.40}  {user:<10.10}  {ids:<11.11}  {sequence:<11.11}  {lag:<7}  {jitter:<6}  {buffer:<6}  \
+             {format:<6.6}  {first:<10}  {last}\n"
         )
     };
-    let mut out = line(["Channel", "Peer", "Username", "ID (Lo/Rem)", "Lag", "Jitter", "Format", "Marks"]);
+    let mut out = line([
+        "Channel",
+        "Peer",
+        "Username",
+        "ID (Lo/Rem)",
+        "Seq (Tx/Rx)",
+        "Lag",
+        "Jitter",
+        "JitBuf",
+        "Format",
+        "FirstMsg",
+        "LastMsg",
+    ]);
     for row in rows {
         let marks = [(row.trunk, "(T)"), (row.encrypted, "(E)")];
         let marks: String = marks.iter().filter(|(wanted, _)| *wanted).map(|(_, mark)| *mark).collect();
@@ -623,10 +680,14 @@ fn channels_text(rows: &[ChannelRow]) -> String {
             &row.remote.ip().to_string(),
             &clean(username),
             &format!("{:05}/{:05}", row.numbers.0, row.numbers.1),
-            &format!("{:05}ms", millis(row.round_trip)),
+            &format!("{:05}/{:05}", row.sequence.0, row.sequence.1),
+            &format!("{:05}ms", row.lag_ms),
             &format!("{:04}ms", row.jitter_ms),
+            &format!("{:04}ms", row.buffer_ms),
             row.format.map_or("(None)", base::FormatId::name),
-            &marks,
+            &row.messages[0],
+            // What the field does not say goes last.
+            format!("{:<10}  {marks}", row.messages[1]).trim_end(),
         ]);
     }
     let _ = writeln!(out, "{} active IAX channel{}", rows.len(), s(rows.len()));
@@ -659,23 +720,32 @@ pub(crate) fn netstats_text(rows: &[NetstatRow]) -> String {
     let (local, remote) = ("-------- LOCAL ---------------------", "-------- REMOTE --------------------");
     let mut out = format!("{:24} {local}  {remote}\n", "");
     let side = " Jit  Del  Lost   %  Drop  OOO  Kpkts";
-    let _ = writeln!(out, "{:<20.20} {:>4}{side} {side}", "Channel", "RTT");
+    let _ = writeln!(out, "{:<20.20} {:>4}{side} {side} FirstMsg    LastMsg", "Channel", "RTT");
     for row in rows {
         let _ = writeln!(
             out,
-            "{:<20.20} {:>4} {} {}",
+            "{:<20.20} {:>4} {} {} {:<10}  {}",
             clean(&row.channel),
             millis(row.round_trip),
             side_text(&row.local),
-            side_text(&row.remote)
+            side_text(&row.remote),
+            row.messages[0],
+            row.messages[1]
         );
     }
     let _ = writeln!(out, "{} active IAX channel{}", rows.len(), s(rows.len()));
     out
 }
 
-fn numbers_text(numbers: &Numbers) -> String {
-    let mut out = String::new();
+/// Addresses with call numbers, and, unless one of them is asked for, the totals.
+fn numbers_text(hosts: &[HostNumbers], totals: Option<&Numbers>) -> String {
+    let mut out = format!("{:<45} {:<12} {:<12}\n", "Address", "Callno Usage", "Callno Limit");
+    for host in hosts {
+        let address = host.address.to_string();
+        let _ = writeln!(out, "{address:<45} {:<12} {:<12}", host.used, host.most);
+    }
+    let Some(numbers) = totals else { return out };
+    out.push('\n');
     let mut line = |name: &str, value: String| {
         let _ = writeln!(out, "{name:<46}: {value}");
     };

@@ -7,18 +7,25 @@ use serde_json::{Value, json};
 use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::site::{CacheFault, CacheLine, CacheWish, Caches};
+use store::config::realtime::Backend;
 
 /// Objects of a cache that are listed: more than anybody reads, and few enough to write at once.
 const LISTED_MAX: usize = 10_000;
 
 pub(super) const ROWS: &[Row] = &[
     show(
-        "odbc show [all]",
-        "Lists the databases that the configuration describes.",
+        "odbc show [<database>]",
+        "Lists the databases that the configuration describes, or one of them; `all` is all.",
         "databases [name driver target standing open busy lent max waiting answered failed slow]",
         Cli::databases,
     )
     .also(&["realtime mysql status", "realtime pgsql status", "realtime sqlite3 status"]),
+    show(
+        "core show config mappings",
+        "Lists the families of extconfig.conf and where their rows lie.",
+        "mappings [engine family database table priority]",
+        Cli::config_mappings,
+    ),
     show(
         "sorcery memory cache show <cache>",
         "Shows what a cache is and what it has done.",
@@ -68,7 +75,13 @@ impl Cli {
     }
     fn databases(&self, ask: &mut Ask<'_>) -> Said {
         let databases = self.site.databases.borrow().clone();
-        let rows = databases.map(|databases| databases.borrow().lines()).unwrap_or_default();
+        let mut rows = databases.map(|databases| databases.borrow().lines()).unwrap_or_default();
+        if let Some(only) = ask.arg("database").filter(|only| *only != "all") {
+            rows.retain(|row| row.name == only);
+            if rows.is_empty() {
+                return Said::failed(format!("No file describes a database '{}'.\n", clean(only)));
+            }
+        }
         let data = || {
             let rows: Vec<Value> = rows
                 .iter()
@@ -105,6 +118,39 @@ impl Cli {
             }
             if rows.is_empty() {
                 out.push_str("No database is described.\n");
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+    fn config_mappings(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow().clone();
+        let families = snapshot.realtime.families.iter();
+        let mut rows: Vec<(&str, &str, &Backend)> = families
+            .flat_map(|(family, places)| places.iter().map(move |place| (place.driver.word(), family, place)))
+            .collect();
+        rows.sort_by_key(|(engine, ..)| *engine);
+        let data = || {
+            let rows = rows.iter().map(|(engine, family, place)| {
+                json!({
+                    "engine": engine, "family": family, "database": place.database, "table": place.table,
+                    "priority": place.priority,
+                })
+            });
+            json!({ "mappings": rows.collect::<Vec<Value>>() })
+        };
+        let text = || {
+            let (mut out, mut before) = (String::new(), "");
+            for (engine, family, place) in &rows {
+                if before != *engine {
+                    let _ = writeln!(out, "Config Engine: {engine}");
+                    before = engine;
+                }
+                let (database, table) = (clean(&place.database), clean(&place.table));
+                let _ = writeln!(out, "===> {} (db={database}, table={table})", clean(family));
+            }
+            if rows.is_empty() {
+                out.push_str("extconfig.conf places no family in a database.\n");
             }
             out
         };

@@ -4,12 +4,15 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ::iax2::Secret;
 use ::iax2::frame::Auth;
-use ::iax2::machine::{Encrypt, Priority, TokenRule, TrunkSettings};
+use ::iax2::machine::{Encrypt, Lines, Priority, TokenRule, TrunkSettings};
 use base::{FormatSet, Instant, Marking};
 use call::PartyId;
+
+use super::keywork::KeySet;
 
 /// Decides whether an address may do something; made from permit/deny lists and named ACLs.
 pub type Access = Rc<dyn Fn(IpAddr) -> bool>;
@@ -65,10 +68,8 @@ pub struct Common {
     pub set_var: Vec<(String, String)>,
     /// `permit`, `deny`, `acl`.
     pub access: Option<Access>,
-    /// `connectedline`, `sendconnectedline`: a changed party is told.
-    pub send_connected: bool,
-    /// `connectedline`, `recvconnectedline`: it is believed who it is connected to.
-    pub take_connected: bool,
+    /// `connectedline`: whether it is told whom it talks to, and believed whom we talk to.
+    pub lines: Lines,
     /// `maxauthreq`: calls under its name from one address that may wait for a proof at once; 0 is any.
     pub challenges_max: u32,
     /// `sourceaddress`: where our packets to it leave from; port 0 is any.
@@ -104,8 +105,7 @@ impl Default for Common {
             presentation: None,
             set_var: Vec::new(),
             access: None,
-            send_connected: false,
-            take_connected: false,
+            lines: Lines::default(),
             challenges_max: 3,
             source: None,
             parking_lot: String::new(),
@@ -224,11 +224,6 @@ pub struct Registration {
     pub place: String,
 }
 
-/// Says whether the owner of a public key, by its name, has signed a challenge: name, challenge, signature in base 64.
-pub type CheckSignature = Rc<dyn Fn(&str, &[u8], &[u8]) -> bool>;
-/// Signs a challenge with a private key, by its name; base 64. `None`: there is no such key.
-pub type Sign = Rc<dyn Fn(&str, &[u8]) -> Option<Vec<u8>>>;
-
 /// Which half of a key a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyKind {
@@ -254,10 +249,8 @@ pub struct KeyRow {
 /// The keys of astkeydir.
 #[derive(Clone, Default)]
 pub struct Keys {
-    /// Public ones.
-    pub check: Option<CheckSignature>,
-    /// Private ones.
-    pub sign: Option<Sign>,
+    /// Who signs and checks with them.
+    pub set: Option<Arc<dyn KeySet>>,
     /// Their files, by name.
     pub rows: Rc<[KeyRow]>,
 }

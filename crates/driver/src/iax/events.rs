@@ -30,13 +30,16 @@ impl IaxDriver {
             Event::Proven(place) => self.proven(core, (socket, place)),
             Event::Unproven(place) => self.unproven(core, (socket, place)),
             Event::Signed { leg, challenge, signature } => {
-                self.signed((socket, leg), &challenge, &signature);
+                self.signed(core, (socket, leg), &challenge, &signature);
             }
             Event::Challenged { leg, methods, challenge } => {
                 self.challenged(core, (socket, leg), methods, &challenge);
             }
             Event::Accepted(place, _) if self.switch_taken(core, (socket, place)) => {}
             Event::Accepted(place, format) => self.accepted(core, (socket, place), format),
+            Event::Connected { leg, number, name, presentation } => {
+                self.connected_by(core, (socket, leg), &number, &name, presentation);
+            }
             Event::Control(place, control) => self.control(core, (socket, place), control),
             Event::Asked(place) => self.tell_played(core, (socket, place)),
             Event::Digit(place, digit, begins) => self.digit(core, (socket, place), digit, begins),
@@ -130,6 +133,8 @@ impl IaxDriver {
         let Some(channel) = self.legs.get(&handle).map(|leg| leg.channel) else { return };
         if self.open_voice(core, handle, format) {
             core.push_event(channel, ChanEvent::Proceeding);
+            // It may have changed since NEW.
+            self.tell_connected(core, channel);
         } else {
             core.remote_hangup(channel, Cause::SWITCH_CONGESTION, "no media");
         }

@@ -7,7 +7,7 @@ use ::iax2::machine::{Accept, Encrypt, Request};
 use base::Cause;
 use call::{ChanState, Core, Level, Location, NewChannel, PartyId, Presentation, Reach, security};
 
-use super::config::{Peer, Transfer, User};
+use super::config::{Common, Peer, Transfer, User};
 use super::index::is_open;
 use super::leg::{Leg, Party, Stage, Target};
 use super::proof::{NO_AUTHORITY, Wish};
@@ -128,6 +128,7 @@ impl IaxDriver {
             priority: user.common.priority,
             trunk: user.common.trunk,
             transferable: user.common.transfer != Transfer::No,
+            lines: user.common.lines,
         };
         let accepted = self.order(at.0, |machine, out| machine.accept(now, at.1, &accept, out));
         let Some(Ok(format)) = accepted else {
@@ -187,6 +188,7 @@ impl IaxDriver {
             digit: None,
             variables: variables.collect(),
             held: false,
+            told: None,
             joined: None,
         };
         let handle = self.next_leg;
@@ -257,21 +259,32 @@ pub(super) fn music(class: &str) -> String {
     if class == PASSTHROUGH { String::new() } else { class.to_owned() }
 }
 
-/// Who calls: what the configuration says of the user goes before what the call says.
+/// Who calls.
 fn caller_of(user: &User, request: &Request, shrink: bool) -> PartyId {
     let fields = request.fields();
+    party_of(&user.common, fields.calling, fields.name, fields.presentation, shrink)
+}
+
+/// Who speaks on the other side: what the configuration says of it goes before what it says.
+pub(super) fn party_of(
+    common: &Common,
+    number: Option<&[u8]>,
+    name: Option<&[u8]>,
+    presentation: Option<u8>,
+    shrink: bool,
+) -> PartyId {
     let given = |own: &Option<String>, told: Option<&[u8]>| {
         own.clone().or_else(|| told.filter(|told| !told.is_empty()).map(|told| text(Some(told))))
     };
-    let mut number = given(&user.common.caller.number, fields.calling);
+    let mut number = given(&common.caller.number, number);
     if let Some(number) = number.as_mut().filter(|_| shrink) {
         *number = shrunk(number);
     }
-    let told = fields.presentation.and_then(|code| Presentation::parse(&code.to_string()));
-    let presentation = user.common.presentation.or(told).unwrap_or_default();
+    let told = presentation.and_then(|code| Presentation::parse(&code.to_string()));
+    let presentation = common.presentation.or(told).unwrap_or_default();
     PartyId {
         number,
-        name: given(&user.common.caller.name, fields.name),
+        name: given(&common.caller.name, name),
         number_presentation: presentation,
         name_presentation: presentation,
         ..PartyId::default()

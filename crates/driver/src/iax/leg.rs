@@ -82,6 +82,8 @@ pub(super) struct Leg {
     pub(super) variables: Vec<(String, String)>,
     /// Held by its user.
     pub(super) held: bool,
+    /// Whom the other side was told that it talks to: number, name, presentation.
+    pub(super) told: Option<(String, String, u8)>,
     /// The leg that it was to be connected with directly was tried.
     pub(super) joined: Option<u64>,
 }

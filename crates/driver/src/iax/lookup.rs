@@ -216,7 +216,7 @@ impl IaxDriver {
             return;
         };
         if !matches!(peer.host, Host::Dynamic(_)) {
-            self.unbind(core, name, "Unregistered");
+            self.unbind(core, name, false);
         } else if let Some((address, expires_at)) = self.lookups.homeless.remove(name) {
             self.expiries.remove(&(expires_at, name.clone()));
             if self.peers.get(name).is_none_or(|live| live.address().is_none()) && core.now < expires_at {

@@ -9,9 +9,11 @@ mod events;
 mod hosts;
 mod inbound;
 mod index;
+mod keywork;
 mod leg;
 mod lookup;
 mod outbound;
+mod party;
 mod peers;
 mod proof;
 mod registry;
@@ -32,13 +34,14 @@ use base::{ChannelId, FormatId, Instant, Place, StreamId};
 use call::{Core, Location};
 
 pub use config::{
-    Access, CheckSignature, Common, Config, Host, JITTER_DEFAULT, KeyKind, KeyRow, Keys, Peer, Registration,
-    Sign, Transfer, User,
+    Access, Common, Config, Host, JITTER_DEFAULT, KeyKind, KeyRow, Keys, Peer, Registration, Transfer, User,
 };
+pub use keywork::{KeyAnswer, KeyJob, KeySet, KeyWork};
 pub use lookup::{Directory, Kind, Learned};
 pub use peers::Lease;
 pub use show::{
-    ChannelRow, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState, Stats, UserRow,
+    ChannelRow, HostNumbers, NetstatRow, Netstats, Numbers, PeerRow, PeerState, RegistryRow, RegistryState,
+    Stats, UserRow,
 };
 
 pub use trace::Trace;
@@ -77,6 +80,7 @@ pub struct IaxDriver {
     by_place: HashMap<At, u64>,
     by_stream: HashMap<StreamId, u64>,
     door: Doorkeeper,
+    keywork: keywork::Keywork,
     /// Calls that are accepted and have no number yet.
     unnumbered: HashMap<At, Unnumbered>,
     peers: HashMap<Rc<str>, Live>,
@@ -112,6 +116,7 @@ impl IaxDriver {
             by_place: HashMap::new(),
             by_stream: HashMap::new(),
             door: Doorkeeper::default(),
+            keywork: keywork::Keywork::default(),
             unnumbered: HashMap::new(),
             peers: HashMap::new(),
             index: index::Index::default(),
@@ -159,6 +164,7 @@ impl IaxDriver {
             self.ended(core, at, base::Cause::NORMAL_TEMPORARY_FAILURE, b"the socket was closed");
         }
         self.door.forget_socket(socket);
+        self.keywork.forget_socket(socket);
         self.forget_switches_of(core, socket);
         self.unnumbered.retain(|(of, _), _| *of != socket);
         self.forget_parked_of(socket);

@@ -19,6 +19,8 @@ use super::{At, IaxDriver};
 
 /// Longest wait for the DNS before a call is given up.
 const NAME_WAIT: Duration = Duration::from_secs(10);
+/// Why a call ends that there is no secret and no key for.
+const UNPROVEN: &str = "that there is no secret or key for";
 /// How `IAXVAR(name)` is kept on a channel: no dialplan can write such a name, and every channel below inherits it.
 pub(super) const VARIABLE: &str = "IAXVAR(";
 
@@ -144,6 +146,7 @@ impl IaxDriver {
             digit: None,
             variables: Vec::new(),
             held: false,
+            told: None,
             joined: None,
         };
         self.legs.insert(self.next_leg, leg);
@@ -242,6 +245,7 @@ impl IaxDriver {
             language: entry.language.as_bytes(),
             variables: &variables,
             datetime: Some(super::datetime(core)),
+            lines: common.lines,
             auto_answer: target.auto_answer,
             encrypt: common.encrypt,
             keys_stay: common.keys_stay,
@@ -252,6 +256,7 @@ impl IaxDriver {
             autokill: self.config.autokill,
             ..Dial::to(to)
         };
+        let told = (caller.number().to_owned(), caller.name().to_owned(), presentation);
         let now = core.now;
         let placed = self.order(socket, |machine, out| machine.dial(now, &dial, out)).ok_or(failed)?;
         let place = placed.map_err(|refused| match refused {
@@ -260,6 +265,7 @@ impl IaxDriver {
         })?;
         if let Some(leg) = self.legs.get_mut(&handle) {
             (leg.stage, leg.place, leg.remote) = (Stage::Calling, Some((socket, place)), Some(to));
+            leg.told = Some(told);
         }
         self.by_place.insert((socket, place), handle);
         Ok(())
@@ -270,40 +276,47 @@ impl IaxDriver {
             Party::Peer(peer) if leg.target.key.is_empty() => peer.own_key.clone(),
             _ => leg.target.key.clone(),
         });
-        let of_registration = || {
-            let ours = self.ours.iter().find(|ours| ours.place == Some(at))?;
-            Some(ours.config.key.clone())
-        };
-        let own = own.or_else(|| self.switch_key(at));
-        let key = own.or_else(of_registration).filter(|key| !key.is_empty() && methods.has(Auth::RSA));
-        let sign = self.config.keys.sign.clone();
-        let signature = key.and_then(|key| sign.and_then(|sign| sign(&key, challenge)));
-        let now = core.now;
-        match signature {
-            Some(signature) => {
-                let _ = self.order(at.0, |machine, out| machine.sign(now, at.1, &signature, out));
-            }
-            None if self.switch_key(at).is_some() => {
-                let now = core.now;
-                let cause = Cause::NORMAL_CLEARING;
-                let _ = self.order(at.0, |machine, out| machine.hang_up(now, at.1, cause, out));
-                self.switch_ended(core, at, Cause::CALL_REJECTED);
-            }
-            // A registration gives up by itself.
-            None => {
-                let Some(leg) = self.leg_at(at) else { return };
-                let (channel, name) = (leg.channel, leg.party.name().to_owned());
-                let line = format!("'{name}' wants a proof that there is no secret or key for");
-                core.log(Level::Warning, "chan_iax2", &line);
-                let _ =
-                    self.order(at.0, |machine, out| machine.hang_up(now, at.1, Cause::NORMAL_CLEARING, out));
-                self.by_place.remove(&at);
-                if let Some(leg) = core.get(channel).map(|c| c.handle).and_then(|h| self.legs.get_mut(&h)) {
-                    (leg.place, leg.stage) = (None, Stage::Over);
-                }
-                core.remote_hangup(channel, Cause::CALL_REJECTED, "IAX2 no secret");
-            }
+        let own = own.or_else(|| self.switch_key(at)).or_else(|| self.key_of_registration(at));
+        match own.filter(|key| !key.is_empty() && methods.has(Auth::RSA)) {
+            Some(key) => self.ask_signature(core, at, key, challenge),
+            None => self.unsigned(core, at, Cause::CALL_REJECTED, UNPROVEN),
         }
+    }
+    /// The key of the registration of ours that a leg is for.
+    fn key_of_registration(&mut self, (socket, leg): At) -> Option<String> {
+        let registration = self.order(socket, |machine, _| machine.registration_of(leg))??;
+        let ours = self.ours.iter().find(|ours| ours.place == Some((socket, registration)))?;
+        Some(ours.config.key.clone())
+    }
+    /// The signature that the other side wants; `None`: there is no such key.
+    pub(super) fn sign(&mut self, core: &mut Core, at: At, signature: Option<Vec<u8>>) {
+        let Some(signature) = signature else {
+            return self.unsigned(core, at, Cause::CALL_REJECTED, UNPROVEN);
+        };
+        let now = core.now;
+        // It may be over.
+        let _ = self.order(at.0, |machine, out| machine.sign(now, at.1, &signature, out));
+    }
+    /// There is nothing to prove by who we are: the call ends; a registration gives up by itself.
+    pub(super) fn unsigned(&mut self, core: &mut Core, at: At, cause: Cause, why: &str) {
+        let now = core.now;
+        let hang_up = |machine: &mut ::iax2::Machine, out: &mut ::iax2::Out| {
+            machine.hang_up(now, at.1, Cause::NORMAL_CLEARING, out)
+        };
+        if self.switch_key(at).is_some() {
+            let _ = self.order(at.0, hang_up);
+            self.switch_ended(core, at, cause);
+            return;
+        }
+        let Some(leg) = self.leg_at(at) else { return };
+        let (channel, name) = (leg.channel, leg.party.name().to_owned());
+        core.log(Level::Warning, "chan_iax2", &format!("'{name}' wants a proof {why}"));
+        let _ = self.order(at.0, hang_up);
+        self.by_place.remove(&at);
+        if let Some(leg) = core.get(channel).map(|c| c.handle).and_then(|h| self.legs.get_mut(&h)) {
+            (leg.place, leg.stage) = (None, Stage::Over);
+        }
+        core.remote_hangup(channel, cause, "IAX2 no secret");
     }
     /// The DNS has said something: calls that wait for it go on.
     pub(super) fn calls_resolved(&mut self, core: &mut Core) {

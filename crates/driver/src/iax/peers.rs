@@ -184,7 +184,7 @@ impl IaxDriver {
             return;
         }
         if release {
-            return self.unbind(core, &peer.name, "Unregistered");
+            return self.unbind(core, &peer.name, false);
         }
         let expires_at = now + Duration::from_secs(u64::from(refresh));
         self.bind(core, peer, request.from, expires_at);
@@ -193,9 +193,9 @@ impl IaxDriver {
             let line = format!("Registered IAX2 '{}' at {}", peer.name, request.from);
             core.log(Level::Verbose(3), "chan_iax2", &line);
         }
-        tell(core, &peer.name, "Registered", request.from.to_string());
+        tell(core, &peer.name, News::Registered(request.from));
     }
-    pub(super) fn unbind(&mut self, core: &mut Core, name: &Rc<str>, status: &'static str) {
+    pub(super) fn unbind(&mut self, core: &mut Core, name: &Rc<str>, expired: bool) {
         let now = core.now;
         let Some(live) = self.peers.get_mut(name) else { return };
         let Some((left, until)) = live.lease.take() else { return };
@@ -207,7 +207,7 @@ impl IaxDriver {
         self.unwatch(now, name);
         self.changes.push(Lease { peer: name.clone(), address: None, expires_at: now });
         core.log(Level::Verbose(3), "chan_iax2", &format!("IAX2 '{name}' is no longer registered"));
-        tell(core, name, status, String::new());
+        tell(core, name, News::Unregistered { expired });
     }
     /// Forgets where a peer has registered from; `false` when it has not.
     pub fn unregister(&mut self, core: &mut Core, name: &str) -> bool {
@@ -215,7 +215,7 @@ impl IaxDriver {
             return false;
         };
         let name = name.clone();
-        self.unbind(core, &name, "Unregistered");
+        self.unbind(core, &name, false);
         true
     }
     /// Ends what has lapsed.
@@ -226,7 +226,7 @@ impl IaxDriver {
                 self.changes.push(Lease { peer: name, address: None, expires_at: at });
                 continue;
             }
-            self.unbind(core, &name, "Unregistered");
+            self.unbind(core, &name, true);
         }
     }
     /// The extensions of a peer that has registered are as its section says.
@@ -246,7 +246,7 @@ impl IaxDriver {
     }
     /// There is no such peer any more.
     pub(super) fn forget_peer(&mut self, core: &mut Core, name: &Rc<str>) {
-        self.unbind(core, name, "Unregistered");
+        self.unbind(core, name, false);
         self.unwatch(core.now, name);
         self.peers.remove(name);
     }
@@ -258,7 +258,7 @@ impl IaxDriver {
             let dynamic = config.peers.get(&name).map(|peer| matches!(peer.host, Host::Dynamic(_)));
             match dynamic {
                 Some(true) => {}
-                Some(false) => self.unbind(core, &name, "Unregistered"),
+                Some(false) => self.unbind(core, &name, false),
                 None => self.forget_peer(core, &name),
             }
         }
@@ -354,7 +354,7 @@ impl IaxDriver {
         // That it answers for the first time is no news to worry about.
         let level = if before.is_none() && status == "Reachable" { Level::Verbose(3) } else { Level::Notice };
         core.log(level, "chan_iax2", &format!("Peer '{name}' {line}"));
-        tell(core, &name, status, String::new());
+        tell(core, &name, News::Answers(reach));
     }
     /// Whether a call to this party has a chance.
     pub(super) fn is_reachable(&self, party: &Party) -> bool {
@@ -391,11 +391,32 @@ impl IaxDriver {
     }
 }
 
+/// What is new of a peer.
+#[derive(Debug, Clone, Copy)]
+enum News {
+    Registered(SocketAddr),
+    Unregistered { expired: bool },
+    Answers(Reach),
+}
+
 /// Tells watchers and hints.
-fn tell(core: &mut Core, name: &str, status: &'static str, address: String) {
+fn tell(core: &mut Core, name: &str, news: News) {
     let peer = format!("IAX2/{name}");
     core.touched_devices.push(peer.clone());
-    core.notice(|_| Some(Notice::PeerStatus { channel_type: "IAX2", peer, status, address }));
+    let (status, address, cause, time_ms) = match news {
+        News::Registered(address) => ("Registered", address.to_string(), "", None),
+        News::Unregistered { expired } => {
+            ("Unregistered", String::new(), if expired { "Expired" } else { "" }, None)
+        }
+        News::Answers(Reach::Reachable(way)) => ("Reachable", String::new(), "", Some(millis(way))),
+        News::Answers(Reach::Lagged(way)) => ("Lagged", String::new(), "", Some(millis(way))),
+        News::Answers(Reach::Unreachable) => ("Unreachable", String::new(), "", None),
+    };
+    core.notice(|_| Some(Notice::PeerStatus { channel_type: "IAX2", peer, status, address, cause, time_ms }));
+}
+
+fn millis(way: Duration) -> u64 {
+    u64::try_from(way.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A cause of the protocol as a word for people.

@@ -29,6 +29,11 @@ pub(super) const NO_AUTHORITY: &[u8] = b"No authority found";
 /// What is said to everybody who fails to register.
 const REFUSED: &[u8] = b"Registration Refused";
 
+/// What is said to who has too much waiting to be looked at, whoever it claims to be.
+pub(super) fn busy() -> (Cause, &'static [u8]) {
+    (Cause::SWITCH_CONGESTION, b"Too busy")
+}
+
 /// What is asked for by who has to prove who it is.
 pub(super) enum Wish {
     Call(Rc<User>),
@@ -106,6 +111,14 @@ impl Doorkeeper {
             }
         }
         Some(asked)
+    }
+    /// The keys that the answer of who was asked is looked at with.
+    pub(super) fn keys_of(&self, at: At) -> Vec<String> {
+        self.asked.get(&at).map(|asked| asked.wish.keys().to_vec()).unwrap_or_default()
+    }
+    /// The answer of who was asked is not looked at: who it says that it is, and where it came from.
+    pub(super) fn turned_away(&mut self, at: At) -> Option<(Rc<str>, SocketAddr)> {
+        self.take(at).map(|asked| (asked.name, asked.request.from))
     }
     /// A socket was closed.
     pub(super) fn forget_socket(&mut self, socket: u32) {
@@ -256,15 +269,11 @@ impl IaxDriver {
     fn is_home(&self, ip: IpAddr) -> bool {
         self.index.is_home(ip)
     }
-    /// Who was asked answers with a signature.
-    pub(super) fn signed(&mut self, at: At, challenge: &[u8], signature: &[u8]) {
-        let asked = self.door.asked.get(&at);
-        let keys = asked.map(|asked| asked.wish.keys().to_vec()).unwrap_or_default();
-        let is_known = asked.is_some_and(|asked| asked.wish.is_known());
-        let check = self.config.keys.check.clone();
-        let right = check.is_some_and(|check| keys.iter().any(|key| check(key, challenge, signature)));
-        let right = right && is_known;
-        let _ = self.order(at.0, |machine, out| machine.judge(at.1, right, out));
+    /// Whether a signature was right is known. None makes anybody of nobody.
+    pub(super) fn judge(&mut self, at: At, right: bool) {
+        let is_known = self.door.asked.get(&at).is_some_and(|asked| asked.wish.is_known());
+        // It may be over.
+        let _ = self.order(at.0, |machine, out| machine.judge(at.1, right && is_known, out));
     }
     /// Who has not answered in time is forgotten, and who waits for a refusal hears it.
     pub(super) fn door_due(&mut self, now: Instant) {

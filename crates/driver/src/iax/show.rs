@@ -1,12 +1,13 @@
 //! What `iax2 show …` and the manager's lists tell, as data; the dialects print it.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use ::iax2::frame::{Auth, Discard};
-use ::iax2::machine::{Encrypt, Priority};
+use ::iax2::machine::{Encrypt, Look, Message, Priority};
 use base::FormatId;
 use call::Core;
 
@@ -144,10 +145,16 @@ pub struct ChannelRow {
     pub username: String,
     /// Call numbers: ours, the other side's (0 before it has told).
     pub numbers: (u16, u16),
-    /// Round trip, as far as it was measured.
-    pub round_trip: Duration,
+    /// The number of our next frame, and of the other side's.
+    pub sequence: (u8, u8),
+    /// How long the way there and back was last, ms; 0 before that was asked.
+    pub lag_ms: u32,
     /// Jitter of what comes, ms.
     pub jitter_ms: u32,
+    /// How long voice waits before it is heard, ms.
+    pub buffer_ms: u32,
+    /// The first and the latest message of the protocol: `Tx:NEW`, `Rx:ACK`.
+    pub messages: [String; 2],
     /// Format; `None` before the call is accepted.
     pub format: Option<FormatId>,
     /// Whether it is enciphered.
@@ -169,6 +176,19 @@ pub struct NetstatRow {
     pub local: Netstats,
     /// What the other side says it received.
     pub remote: Netstats,
+    /// The first and the latest message of the protocol.
+    pub messages: [String; 2],
+}
+
+/// Call numbers of one address (IPv6: a /64), on all sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostNumbers {
+    /// The address.
+    pub address: IpAddr,
+    /// Numbers in use and at rest.
+    pub used: u32,
+    /// The most that it may have.
+    pub most: u32,
 }
 
 /// Totals of all sockets.
@@ -290,8 +310,11 @@ impl IaxDriver {
                 remote: seen.remote,
                 username: leg.party.name().to_owned(),
                 numbers: (seen.ours, seen.theirs),
-                round_trip: seen.round_trip,
+                sequence: seen.sequence,
+                lag_ms: seen.lag_ms.unwrap_or(0),
                 jitter_ms: seen.local.jitter_ms,
+                buffer_ms: played(core, leg).map_or(0, |(waits, _)| waits),
+                messages: messages(&seen),
                 format: seen.format,
                 encrypted: seen.encrypted,
                 trunk: seen.trunk,
@@ -309,7 +332,8 @@ impl IaxDriver {
                 (local.delay_ms, local.dropped) = (delay_ms, dropped);
             }
             let channel = core.get(leg.channel)?.name.to_string();
-            Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote: seen.remote_report })
+            let (remote, messages) = (seen.remote_report, messages(&seen));
+            Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote, messages })
         };
         self.legs.values().filter_map(look).collect()
     }
@@ -329,6 +353,21 @@ impl IaxDriver {
         }
         stats
     }
+    /// Addresses with call numbers, those with most first, or the one that is wanted; this many at most.
+    pub fn show_hosts(&self, only: Option<IpAddr>, most: usize) -> Vec<HostNumbers> {
+        let mut hosts: HashMap<IpAddr, HostNumbers> = HashMap::new();
+        for socket in self.sockets.iter().flatten() {
+            for (address, used, most) in socket.machine.numbers_of_hosts() {
+                if only.is_none_or(|only| base::source_of(only) == address) {
+                    hosts.entry(address).or_insert(HostNumbers { address, used: 0, most }).used += used;
+                }
+            }
+        }
+        let mut rows: Vec<HostNumbers> = hosts.into_values().collect();
+        rows.sort_unstable_by_key(|row| (core::cmp::Reverse(row.used), row.address));
+        rows.truncate(most);
+        rows
+    }
     /// Use of call numbers on all sockets.
     pub fn show_numbers(&self) -> Numbers {
         let mut numbers = Numbers {
@@ -346,6 +385,18 @@ impl IaxDriver {
         }
         numbers
     }
+}
+
+/// The first and the latest message of a call.
+fn messages(seen: &Look) -> [String; 2] {
+    let word = |message: Option<Message>| {
+        message.map_or_else(String::new, |Message { sent, command }| {
+            let name = command.name();
+            let name = if name.is_empty() { "(unknown)" } else { name };
+            format!("{}:{name}", if sent { "Tx" } else { "Rx" })
+        })
+    };
+    [word(seen.messages.map(|(first, _)| first)), word(seen.messages.map(|(_, last)| last))]
 }
 
 /// What the media plane said last of the voice of a leg: how long it waits before it is heard, ms, and how many frames came

@@ -102,7 +102,7 @@ impl Tech for IaxDriver {
                 if let Some(entry) = core.get_mut(channel) {
                     entry.connected = party.clone();
                 }
-                return;
+                return self.tell_connected(core, channel);
             }
             _ => return,
         };

@@ -313,7 +313,8 @@ impl SipDriver {
             })
         });
         core.notice(|_| {
-            Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address: String::new() })
+            let (address, cause, time_ms) = (String::new(), "", roundtrip_us.map(|us| us / 1000));
+            Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address, cause, time_ms })
         });
     }
 }

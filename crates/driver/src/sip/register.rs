@@ -262,7 +262,11 @@ impl SipDriver {
             });
             if let Some(status) = peer_status.filter(|_| change.cause != Cause::Refreshed) {
                 let peer = format!("PJSIP/{endpoint}");
-                core.notice(|_| Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address }));
+                let cause = if change.cause == Cause::Expired { "Expired" } else { "" };
+                core.notice(|_| {
+                    let channel_type = "PJSIP";
+                    Some(Notice::PeerStatus { channel_type, peer, status, address, cause, time_ms: None })
+                });
             }
         }
     }

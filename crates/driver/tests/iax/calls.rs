@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::{Cause, Digit, FormatId};
-use call::{Indication, Tech as _};
+use call::{Indication, PartyId, Presentation, Tech as _};
+use driver::iax::Host;
+use iax2::machine::Lines;
 
 use crate::lab::{Lab, config};
 
@@ -136,6 +138,85 @@ fn rfc5456_8_2_digits_text_and_hold_reach_the_other_side() {
     lab.assert_idle();
 }
 
+/// What a leg heard of whom it talks to.
+fn party_heard(lab: &Lab, site: usize) -> Option<String> {
+    let heard = lab.sites[site].heard.borrow();
+    heard.iter().rev().find(|said| said.starts_with("ConnectedLine")).cloned()
+}
+
+#[test]
+fn a_call_that_goes_on_with_somebody_else_says_so_where_connectedline_says_send_and_receive() {
+    const NO: Lines = Lines { send: false, take: false };
+    const SEND: Lines = Lines { send: true, take: false };
+    const RECEIVE: Lines = Lines { send: false, take: true };
+    const YES: Lines = Lines { send: true, take: true };
+    for (ours, theirs, there, back) in [
+        (YES, YES, true, true),
+        (SEND, RECEIVE, true, false),
+        (RECEIVE, SEND, false, true),
+        (NO, YES, false, false),
+        (YES, NO, false, false),
+    ] {
+        let (mut calling, mut called) = (config(0, "one", "two"), config(1, "two", "one"));
+        let mut far = crate::lab::peer("far", Host::Fixed(crate::lab::address(1)), "one", crate::lab::SECRET);
+        far.common.lines = ours;
+        calling.peers.insert(far.name.clone(), Rc::new(far));
+        let mut user = crate::lab::user("one");
+        (user.common.lines, user.common.caller.tag) = (theirs, "site".to_owned());
+        called.users.insert(user.name.clone(), Rc::new(user));
+        let mut lab = Lab::new([calling, called]);
+        let (calling, called) = lab.talk();
+        for (from, channel, goes, other) in [(0, calling, there, called), (1, called, back, calling)] {
+            let name = format!("{ours:?} {theirs:?} from {from}");
+            let party = PartyId {
+                number: Some("(555) 20-0".to_owned()),
+                name: Some("Bob".to_owned()),
+                number_presentation: Presentation::parse("prohib").unwrap(),
+                ..PartyId::default()
+            };
+            let sent = lab.wire.len();
+            for _ in 0..2 {
+                // Who knows it already is not told once more.
+                lab.sites[from].shard.indicate(channel, &Indication::ConnectedLine(party.clone()));
+                lab.pass(Duration::from_millis(100));
+            }
+            assert_eq!(lab.wire.len() - sent, if goes { 2 } else { 0 }, "{name}: one frame, acknowledged");
+            assert_eq!(party_heard(&lab, 1 - from).is_some(), goes, "{name}");
+            if goes {
+                let core = lab.sites[1 - from].shard.core.borrow();
+                let caller = &core.get(other).unwrap().caller;
+                assert_eq!((caller.number(), caller.name()), ("555200", "Bob"), "{name}");
+                assert!(caller.number_presentation.is_hidden(), "{name}");
+                assert_eq!(caller.tag, if from == 0 { "site" } else { "" }, "{name}");
+            }
+        }
+        lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
+        lab.pass(Duration::from_secs(1));
+        lab.assert_idle();
+    }
+}
+
+#[test]
+fn whom_the_caller_talks_to_since_new_is_told_as_soon_as_the_call_is_accepted() {
+    let lines = Lines { send: true, take: true };
+    let (mut calling, mut called) = (config(0, "one", "two"), config(1, "two", "one"));
+    let mut far = crate::lab::peer("far", Host::Fixed(crate::lab::address(1)), "one", crate::lab::SECRET);
+    far.common.lines = lines;
+    calling.peers.insert(far.name.clone(), Rc::new(far));
+    let mut user = crate::lab::user("one");
+    user.common.lines = lines;
+    called.users.insert(user.name.clone(), Rc::new(user));
+    let mut lab = Lab::new([calling, called]);
+    lab.lost = 1000;
+    let calling = lab.dial(0, "far/100").unwrap();
+    let party = PartyId { number: Some("6002".to_owned()), ..PartyId::default() };
+    lab.sites[0].shard.indicate(calling, &Indication::ConnectedLine(party));
+    lab.lost = 0;
+    lab.pass(Duration::from_secs(20));
+    let (channel, _) = lab.sites[1].started.pop_front().expect("a call");
+    assert_eq!(lab.sites[1].shard.core.borrow().get(channel).unwrap().caller.number(), "6002");
+}
+
 #[test]
 fn a_site_that_falls_silent_ends_the_call_and_leaves_nothing() {
     let mut lab = lab();
@@ -162,6 +243,21 @@ fn a_stream_hears_the_formats_of_its_leg_and_sends_the_one_that_was_agreed() {
     let rows = lab.sites[0].iax.borrow().show_channels(&lab.sites[0].shard.core.borrow());
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].username.as_str(), rows[0].format), ("far", Some(FormatId::ULAW)));
+    // NEW and AUTHREP were sent and LAGRQ every ten seconds, of which the field's columns tell the first and the latest.
+    assert_eq!(rows[0].messages[0], "Tx:NEW");
+    assert!(rows[0].messages[1].starts_with("Tx:") || rows[0].messages[1].starts_with("Rx:"), "{rows:?}");
+    assert!(rows[0].sequence.0 >= 3 && rows[0].sequence.1 >= 3, "{rows:?}");
+    assert_eq!(rows[0].lag_ms, 20, "twice the way");
+    let there = lab.sites[1].iax.borrow().show_channels(&lab.sites[1].shard.core.borrow());
+    assert_eq!(
+        (there[0].messages[0].as_str(), there[0].sequence),
+        ("Rx:NEW", (rows[0].sequence.1, rows[0].sequence.0))
+    );
+    // Each side has a number for the call, of which the other's address is told.
+    let hosts = lab.sites[1].iax.borrow().show_hosts(None, 10);
+    assert_eq!(hosts.len(), 1);
+    assert_eq!((hosts[0].address, hosts[0].used), (crate::lab::address(0).ip(), 1));
+    assert_eq!(lab.sites[1].iax.borrow().show_hosts(Some([192, 0, 2, 77].into()), 10), []);
     lab.sites[0].shard.finish(calling, Cause::NORMAL_CLEARING);
     lab.pass(Duration::from_secs(1));
     lab.assert_idle();

@@ -3,12 +3,13 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ::iax2::frame::{Auth, Command, Datagram, Element, Full, Kind, parse, write_element};
 use call::BanRules;
 use driver::iax::{Common, Config, Host, Keys, Registration};
 
-use crate::lab::{Lab, SECRET, address, config, peer, user};
+use crate::lab::{Lab, SECRET, Words, address, config, peer, user};
 
 fn lab(change: impl FnOnce(&mut Config)) -> Lab {
     let mut asked = config(1, "two", "one");
@@ -127,14 +128,9 @@ fn who_guesses_passwords_is_banned_as_by_sip_and_who_is_right_starts_anew() {
     assert_eq!(lab.sites[1].started.len(), 3, "who is right is forgiven");
 }
 
-/// Signatures are words here: the name of the key and the challenge.
+/// Keys whose signatures are words.
 fn keys() -> Keys {
-    let word = |name: &str, challenge: &[u8]| [name.as_bytes(), b" signs ", challenge].concat();
-    Keys {
-        check: Some(Rc::new(move |name, challenge, signature| word(name, challenge) == signature)),
-        sign: Some(Rc::new(move |name, challenge| (name != "lost").then(|| word(name, challenge)))),
-        ..Keys::default()
-    }
+    Keys { set: Some(Arc::new(Words)), ..Keys::default() }
 }
 
 #[test]
@@ -182,8 +178,12 @@ fn rfc5456_8_6_16_who_calls_or_registers_proves_itself_by_a_key_that_its_section
             place: address(1).to_string(),
         }));
         let mut lab = Lab::new([asking, asked]);
-        lab.pass(Duration::from_secs(31));
-        assert_eq!(lab.sites[1].iax.borrow().leases().count() == 1, let_in, "{name}: registers");
+        // Again and again, each time by another leg.
+        for minutes in 0..5 {
+            lab.pass(Duration::from_secs(61));
+            let registered = lab.sites[1].iax.borrow().leases().count() == 1;
+            assert_eq!(registered, let_in, "{name}: registers, after {minutes} minutes");
+        }
         lab.dial(0, "far/100").unwrap();
         lab.pass(Duration::from_secs(1));
         assert_eq!(lab.sites[1].started.len() == 1, let_in, "{name}: calls");
@@ -197,26 +197,39 @@ type Seen = (Duration, usize, usize, Option<Command>, Option<(u16, u16)>);
 /// What both sides send while a call of this name and a registration of it fail.
 fn failing(delay_reject: bool, name: &str, methods: Auth) -> Vec<Seen> {
     let common = Common { auth: methods, encrypt: ::iax2::machine::Encrypt::Wanted, ..user("one").common };
+    // A key of somebody else's is as good as a wrong password.
+    let by_key = methods.has(Auth::RSA);
+    let keys_of = |name: &str| if by_key { vec![name.to_owned()] } else { Vec::new() };
     let mut asked = config(1, "two", "one");
-    asked.delay_reject = delay_reject;
-    let one = driver::iax::User { common: common.clone(), ..user("one") };
+    (asked.delay_reject, asked.keys) = (delay_reject, keys());
+    let one = driver::iax::User { common: common.clone(), keys: keys_of("a"), ..user("one") };
     asked.users.insert("one".into(), Rc::new(one));
-    let home = driver::iax::Peer { common: common.clone(), ..peer("one", Host::Dynamic(None), "", SECRET) };
+    let home = driver::iax::Peer {
+        common: common.clone(),
+        keys: keys_of("a"),
+        ..peer("one", Host::Dynamic(None), "", SECRET)
+    };
     asked.peers.insert("one".into(), Rc::new(home));
     let mut asking = config(0, "one", "two");
-    let far = driver::iax::Peer { common, ..peer("far", Host::Fixed(address(1)), name, b"something else") };
+    asking.keys = keys();
+    let mut far =
+        driver::iax::Peer { common, ..peer("far", Host::Fixed(address(1)), name, b"something else") };
+    if by_key {
+        (far.secret, far.own_key) = (None, "b".to_owned());
+    }
     asking.peers.insert("far".into(), Rc::new(far));
     asking.registrations.push(Rc::new(Registration {
         host: address(1).ip().to_string(),
         port: 4569,
         username: name.to_owned(),
-        secret: Some(::iax2::Secret::new(b"something else")),
-        key: String::new(),
+        secret: (!by_key).then(|| ::iax2::Secret::new(b"something else")),
+        key: if by_key { "b".to_owned() } else { String::new() },
         refresh: 60,
         plaintext: methods.has(Auth::PLAINTEXT),
         place: address(1).to_string(),
     }));
     let mut lab = Lab::new([asking, asked]);
+    lab.key_wait = [Duration::from_millis(70); 2];
     lab.pass(Duration::from_secs(4));
     lab.dial(0, "far/100").unwrap();
     lab.pass(Duration::from_secs(4));
@@ -234,13 +247,87 @@ fn failing(delay_reject: bool, name: &str, methods: Auth) -> Vec<Seen> {
 
 #[test]
 fn an_unknown_name_and_a_wrong_password_look_the_same_and_take_the_same_time_frame_by_frame() {
-    for methods in [Auth::MD5, Auth::PLAINTEXT, Auth(Auth::MD5.0 | Auth::PLAINTEXT.0)] {
+    for methods in [Auth::MD5, Auth::PLAINTEXT, Auth(Auth::MD5.0 | Auth::PLAINTEXT.0), Auth::RSA] {
         for delay_reject in [false, true] {
             let known = failing(delay_reject, "one", methods);
             assert_eq!(known, failing(delay_reject, "eno", methods), "{methods:?} {delay_reject}");
             let said = |command| known.iter().filter(|(.., said, _)| *said == Some(command)).count();
             assert!(said(Command::REGREJ) > 0 && said(Command::AUTHREQ) > 0, "{known:?}");
         }
+    }
+}
+
+#[test]
+fn signatures_of_one_address_that_wait_have_a_bound_whoever_it_says_to_be() {
+    for name in ["one", "eno"] {
+        let common = Common { auth: Auth::RSA, challenges_max: 0, ..user("one").common };
+        let mut asked = config(1, "two", "one");
+        asked.keys = keys();
+        let one = driver::iax::User {
+            secret: None,
+            keys: vec!["a".to_owned()],
+            common: common.clone(),
+            ..user("one")
+        };
+        asked.users.insert("one".into(), Rc::new(one));
+        let mut asking = config(0, "one", "two");
+        asking.keys = keys();
+        let far = driver::iax::Peer {
+            secret: None,
+            own_key: "b".to_owned(),
+            common,
+            ..peer("far", Host::Fixed(address(1)), name, SECRET)
+        };
+        asking.peers.insert("far".into(), Rc::new(far));
+        let mut lab = Lab::new([asking, asked]);
+        lab.key_wait[1] = Duration::from_secs(40);
+        for _ in 0..70 {
+            lab.dial(0, "far/100").unwrap();
+        }
+        let ended = |lab: &Lab, cause: u8| {
+            let heard = lab.sites[0].heard.borrow();
+            heard.iter().filter(|said| **said == format!("Hangup {cause}")).count()
+        };
+        assert_eq!((ended(&lab, 42), ended(&lab, 50)), (6, 0), "{name}: refused at once");
+        assert_eq!(lab.key_work.len(), 16, "{name}: in hand");
+        lab.key_wait[1] = Duration::from_millis(1);
+        for (at, ..) in &mut lab.key_work {
+            *at = lab.now;
+        }
+        lab.pass(Duration::from_secs(5));
+        assert_eq!((ended(&lab, 42), ended(&lab, 50)), (6, 64), "{name}: looked at, and wrong");
+        lab.assert_idle();
+    }
+}
+
+#[test]
+fn a_signature_that_is_checked_when_its_caller_has_hung_up_does_nothing() {
+    let common = Common { auth: Auth::RSA, ..user("one").common };
+    let mut asked = config(1, "two", "one");
+    asked.keys = keys();
+    let one =
+        driver::iax::User { secret: None, keys: vec!["a".to_owned()], common: common.clone(), ..user("one") };
+    asked.users.insert("one".into(), Rc::new(one));
+    let mut asking = config(0, "one", "two");
+    asking.keys = keys();
+    let far = driver::iax::Peer {
+        secret: None,
+        own_key: "a".to_owned(),
+        common,
+        ..peer("far", Host::Fixed(address(1)), "one", SECRET)
+    };
+    asking.peers.insert("far".into(), Rc::new(far));
+    for (slow, quick) in [(0, 1), (1, 0)] {
+        let mut lab = Lab::new([asking.clone(), asked.clone()]);
+        lab.key_wait[slow] = Duration::from_secs(20);
+        let calling = lab.dial(0, "far/100").unwrap();
+        lab.pass(Duration::from_secs(1));
+        let at_work: Vec<usize> = lab.key_work.iter().map(|(_, site, _)| *site).collect();
+        assert_eq!(at_work, [slow], "{quick} has done its part, or has none");
+        lab.sites[0].shard.finish(calling, base::Cause::NORMAL_CLEARING);
+        lab.pass(Duration::from_secs(30));
+        assert!(lab.sites[1].started.is_empty() && lab.key_work.is_empty(), "{slow}");
+        lab.assert_idle();
     }
 }
 

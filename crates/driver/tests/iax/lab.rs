@@ -9,7 +9,9 @@ use std::rc::Rc;
 use base::hash::{Key, Randomness};
 use base::{Cause, ChannelId, Command, HoldBack, Instant, Plan, StreamId};
 use call::{Chan, MediaDoor, MediaRefused, Request, Shard};
-use driver::iax::{Common, Config, Host, IaxDriver, Peer, Transfer, User};
+use driver::iax::{
+    Common, Config, Host, IaxDriver, KeyAnswer, KeyJob, KeySet, KeyWork, Peer, Transfer, User,
+};
 use sim::World;
 
 /// Password between the sites.
@@ -85,6 +87,10 @@ pub struct Lab {
     pub lost: u64,
     /// Number of who calls.
     pub number: String,
+    /// How long work with keys takes at each site.
+    pub key_wait: [Duration; 2],
+    /// What is being worked on: until when, at which site.
+    pub key_work: VecDeque<(Instant, usize, KeyJob)>,
 }
 
 /// A user with the password of the sites.
@@ -172,6 +178,8 @@ impl Lab {
             random: Randomness::new(Key::new(7)),
             lost: 0,
             number: "6001".to_owned(),
+            key_wait: [Duration::from_millis(1); 2],
+            key_work: VecDeque::new(),
         };
         lab.settle();
         lab
@@ -188,6 +196,9 @@ impl Lab {
                     iax.due(&mut core);
                     iax.follow_bridges(&mut core);
                     core.take_regrouped();
+                }
+                for job in site.iax.borrow_mut().take_key_jobs() {
+                    self.key_work.push_back((self.now + self.key_wait[number], number, job));
                 }
                 for (id, location) in site.iax.borrow_mut().take_started() {
                     let place = format!("{}@{}", location.exten, location.context);
@@ -222,9 +233,17 @@ impl Lab {
             let arrival = self.under_way.front().map(|(at, ..)| *at);
             let deadlines =
                 self.sites.iter().flat_map(|site| [site.iax.borrow().deadline(), site.shard.deadline()]);
-            let next = deadlines.flatten().chain(arrival).min();
+            let worked = self.key_work.iter().map(|(at, ..)| *at).min();
+            let next = deadlines.flatten().chain(arrival).chain(worked).min();
             let Some(next) = next.filter(|at| *at <= until) else { break };
             self.now = next.max(self.now);
+            while let Some(done) = self.key_work.iter().position(|(at, ..)| *at <= self.now) {
+                let Some((_, at, job)) = self.key_work.remove(done) else { break };
+                let site = &self.sites[at];
+                let mut core = site.shard.core.borrow_mut();
+                core.now = self.now;
+                site.iax.borrow_mut().key_worked(&mut core, job.id, job.carry_out());
+            }
             while let Some((_, to, bytes)) = self.under_way.pop_front_if(|(at, ..)| *at <= self.now) {
                 let from = self.sites[1 - to].address;
                 let site = &self.sites[to];
@@ -297,4 +316,21 @@ fn listen(shard: &Rc<Shard>, id: ChannelId, heard: &Rc<RefCell<Vec<String>>>) {
         heard.borrow_mut().push(format!("Hangup {}", cause.map_or(0, |cause| cause.0)));
         own.finish(id, Cause::NORMAL_CLEARING);
     });
+}
+
+/// Keys whose signatures are words: the name of the key and the challenge. Nobody has the one that is `lost`.
+pub struct Words;
+
+impl KeySet for Words {
+    fn work(&self, work: &KeyWork) -> KeyAnswer {
+        let word = |name: &str, challenge: &[u8]| [name.as_bytes(), b" signs ", challenge].concat();
+        match work {
+            KeyWork::Check { keys, challenge, signature } => {
+                KeyAnswer::Checked(keys.iter().any(|key| word(key, challenge) == *signature))
+            }
+            KeyWork::Sign { key, challenge } => {
+                KeyAnswer::Signed((key != "lost").then(|| word(key, challenge)))
+            }
+        }
+    }
 }

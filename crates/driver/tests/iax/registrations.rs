@@ -284,3 +284,32 @@ fn rfc5456_8_6_28_confirmations_and_calls_say_what_time_it_is() {
         assert_eq!(said.get(&command), Some(&expected), "{}", command.name());
     }
 }
+
+#[test]
+fn managers_hear_where_a_peer_is_how_long_it_takes_to_answer_and_that_its_time_is_over() {
+    let mut lab = lab(SECRET, "mobile");
+    lab.sites[0].shard.core.borrow_mut().watched = true;
+    lab.pass(Duration::from_secs(10));
+    lab.lost = 1000;
+    lab.pass(Duration::from_secs(200));
+    let core = lab.sites[0].shard.core.borrow();
+    let told: Vec<String> = core
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            call::Notice::PeerStatus { peer, status, address, cause, time_ms, .. } => {
+                Some(format!("{peer} {status} {address} {cause} {time_ms:?}"))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "IAX2/mobile Registered 192.0.2.2:4569  None",
+            "IAX2/mobile Reachable   Some(20)",
+            "IAX2/mobile Unreachable   None",
+            "IAX2/mobile Unregistered  Expired None",
+        ]
+    );
+}

@@ -54,11 +54,18 @@ fn rfc5456_8_6_16_signatures_are_those_of_openssl_and_are_checked_by_the_key_of_
     let place = folder("sign", &[("us.key", KEY), ("us.pub", PUB), ("other.pub", "nonsense")]);
     let keys = load(&place);
     fs::remove_dir_all(&place).ok();
-    let (sign, check) = (keys.sign.unwrap(), keys.check.unwrap());
-    assert_eq!(sign("us", b"12345").as_deref(), Some(SIGNED));
-    assert_eq!(sign("them", b"12345"), None);
+    let set = keys.set.unwrap();
+    let sign = |key: &str| set.work(&KeyWork::Sign { key: key.to_owned(), challenge: b"12345".to_vec() });
+    let check = |keys: &str, challenge: &[u8], signature: &[u8]| {
+        let keys = keys.split(' ').map(str::to_owned).collect();
+        let (challenge, signature) = (challenge.to_vec(), signature.to_vec());
+        set.work(&KeyWork::Check { keys, challenge, signature }) == KeyAnswer::Checked(true)
+    };
+    assert_eq!(sign("us"), KeyAnswer::Signed(Some(SIGNED.to_vec())));
+    assert_eq!(sign("them"), KeyAnswer::Signed(None));
     for (name, key, challenge, signature, right) in [
         ("right", "us", &b"12345"[..], SIGNED, true),
+        ("the second of several", "them us other", b"12345", SIGNED, true),
         ("another challenge", "us", b"12346", SIGNED, false),
         ("no key of this name", "them", b"12345", SIGNED, false),
         ("a file that is no key", "other", b"12345", SIGNED, false),

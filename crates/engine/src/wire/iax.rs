@@ -7,7 +7,7 @@ use call::PartyId;
 use driver::iax::{Access, Common, Config, Host, Peer, Registration, Transfer, User};
 use iax2::Secret;
 use iax2::frame::Auth;
-use iax2::machine::{Encrypt, Priority, TokenRule, TrunkSettings};
+use iax2::machine::{Encrypt, Lines, Priority, TokenRule, TrunkSettings};
 use store::Snapshot;
 use store::config::iax::{
     AmaFlags, CodecPriority, ConnectedLine, IaxPeer, Methods, Register, RequireToken, Transfer as Leaves,
@@ -146,8 +146,10 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
         presentation: None,
         set_var: from.setvar.clone(),
         access: (!access.is_empty()).then(|| Rc::new(move |ip| access.allows(ip)) as Access),
-        send_connected: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Send),
-        take_connected: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Receive),
+        lines: Lines {
+            send: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Send),
+            take: matches!(from.connectedline, ConnectedLine::Yes | ConnectedLine::Receive),
+        },
         challenges_max: from.maxauthreq,
         source: from.sourceaddress.map(|source| SocketAddr::new(source.ip, source.port.unwrap_or(0))),
         parking_lot: from.parkinglot.clone(),

@@ -495,6 +495,66 @@ fn two_transports_at_one_address_are_an_error_with_its_line() {
 }
 
 #[test]
+fn rfc6066_3_transports_under_tls_share_an_address_when_clients_can_tell_them_apart_and_prove_the_same() {
+    let transport = |name: &str, lines: &str| {
+        format!("[{name}]\ntype=transport\nprotocol=tls\nbind=127.0.0.1:5071\n{lines}\n")
+    };
+    for (name, first, second, said) in [
+        ("two certificates", "cert_file=/a", "cert_file=/b", None),
+        (
+            "of their own authorities, which clients need not prove",
+            "cert_file=/a",
+            "cert_file=/b\nca_list_file=/l",
+            None,
+        ),
+        ("one certificate", "cert_file=/a", "", Some("give each of them a cert_file")),
+        (
+            "one asks clients for more",
+            "cert_file=/a",
+            "cert_file=/b\nrequire_client_cert=yes",
+            Some("need the same"),
+        ),
+        ("other versions", "cert_file=/a\nmethod=tlsv1_3", "cert_file=/b", Some("need the same")),
+        (
+            "other suites",
+            "cert_file=/a",
+            "cert_file=/b\ncipher=ECDHE-RSA-AES128-GCM-SHA256",
+            Some("need the same"),
+        ),
+    ] {
+        // The order is that of the file, not of names.
+        let (config, findings) = config(&(transport("z", first) + &transport("a", second)));
+        let names: Vec<&str> = config.binds.iter().map(|bind| &*bind.name).collect();
+        let lines: Vec<String> = findings.iter().map(crate::reload::one_line).collect();
+        match said {
+            None => assert_eq!((names, lines.len()), (vec!["z", "a"], 0), "{name}: {lines:?}"),
+            Some(said) => {
+                assert_eq!(names, ["z"], "{name}");
+                assert!(lines.iter().any(|line| line.contains(said)), "{name}: {lines:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn transports_that_share_an_address_keep_their_own_numbers_over_a_reload() {
+    let tls = |name: &str| {
+        format!("[{name}]\ntype=transport\nprotocol=tls\nbind=127.0.0.1:5071\ncert_file=/{name}\n")
+    };
+    let read = |text: &str, before: &[Bind]| {
+        sip_config(&Site::new(text).snapshot(), &Hosts::default(), before, &mut Findings::new()).binds
+    };
+    let id = |binds: &[Bind], name: &str| binds.iter().find(|bind| bind.name == name).map(|bind| bind.id);
+    let first = read(&(tls("a") + &tls("b")), &[]);
+    let turned = read(&(tls("b") + &tls("a")), &first);
+    let renamed = read(&(tls("c") + &tls("b")), &first);
+    for name in ["a", "b"] {
+        assert_eq!(id(&first, name), id(&turned, name), "{name}");
+    }
+    assert_eq!((id(&renamed, "c"), id(&renamed, "b")), (id(&first, "a"), id(&first, "b")));
+}
+
+#[test]
 fn an_expression_that_cannot_be_read_is_an_error_with_its_remedy() {
     let (_, findings) =
         config("[e]\ntype=endpoint\nallow=ulaw\n[i]\ntype=identify\nendpoint=e\nmatch_request_uri=/(/\n");

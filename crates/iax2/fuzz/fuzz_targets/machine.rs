@@ -4,7 +4,7 @@
 use base::{Cause, FormatId, Instant};
 use core::net::SocketAddr;
 use core::time::Duration;
-use iax2::machine::{Accept, Priority};
+use iax2::machine::{Accept, Lines, Priority};
 use iax2::{Event, Machine, Out, Settings};
 use libfuzzer_sys::fuzz_target;
 
@@ -32,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
                     priority: Priority::Caller,
                     trunk: host % 2 == 0,
                     transferable: true,
+                    lines: Lines { send: true, take: true },
                 };
                 let _taken = machine.accept(now, leg, &accept, &mut out);
                 let _said = machine.voice(now, leg, FormatId::ULAW, 20, &[7; 20], &mut out);

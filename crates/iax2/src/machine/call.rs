@@ -6,6 +6,7 @@ use super::link::{Keys, Link};
 use super::negotiate::Offer;
 use super::orders::{cause_elements, proof_element};
 use super::out::{Event, Out};
+use super::party::{self, Lines};
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Role, media};
 use crate::auth::{CHALLENGE_BYTES_MAX, Proof, Secret, prove};
@@ -99,6 +100,8 @@ pub(super) struct Call {
     pub(super) join: Option<Place>,
     pub(super) trunk: bool,
     pub(super) quelched: bool,
+    /// Whether it is told and taken who is talked to: until ACCEPT what the caller has said of itself, then what both do.
+    pub(super) lines: Lines,
     pub(super) lag: Option<u32>,
     ping: Option<(Instant, Duration)>,
     lag_question: Option<(Instant, Duration)>,
@@ -120,6 +123,7 @@ impl Call {
             join: None,
             trunk: false,
             quelched: false,
+            lines: Lines::default(),
             lag: None,
             ping: None,
             lag_question: None,
@@ -129,11 +133,12 @@ impl Call {
     pub(super) fn outgoing(dialling: Dialling, trunk: bool, transferable: bool) -> Self {
         Self { dialling: Some(Box::new(dialling)), trunk, transferable, ..Self::new(State::Calling) }
     }
-    pub(super) fn incoming(_: Instant, fields: &Fields<'_>) -> Self {
+    pub(super) fn incoming(elements: &[u8], fields: &Fields<'_>) -> Self {
         let order = preferences(fields.prefs.unwrap_or_default()).collect();
         let offer = Offer { can: fields.formats(), wish: fields.format_one(), order };
         let ciphers = fields.encryption.unwrap_or(0);
-        Self { offer, ciphers, transferable: true, ..Self::new(State::Asked) }
+        let lines = Lines::said(elements);
+        Self { offer, ciphers, lines, transferable: true, ..Self::new(State::Asked) }
     }
     /// Whether ACCEPT was said, so that media and what happens to the call may be.
     pub(super) const fn is_accepted(&self) -> bool {
@@ -262,6 +267,11 @@ pub(super) fn frame(
     match frame.kind {
         Kind::Voice(format) => media::full_voice(call, core, place, format, frame, now, out),
         Kind::Video(format, mark) => media::full_video(call, place, format, mark, frame, now, out),
+        Kind::Control(Control::CONNECTED_LINE) => match party::told(place, frame.data) {
+            Some(event) if call.lines.take => out.event(event),
+            // What the field means by it is not known here.
+            Some(_) | None => core.discard(Discard::Unexpected),
+        },
         Kind::Control(control) => {
             if control == Control::ANSWER {
                 call.state = State::Up;
@@ -331,6 +341,7 @@ fn message(
                 return Fate::Told(Cause::BEARERCAPABILITY_NOTAVAIL, Vec::new());
             };
             *give_up_at = None;
+            call.lines = call.lines.with(Lines::said(frame.data));
             call.accepted(format, link, core, now);
             out.event(Event::Accepted(place, format));
         }

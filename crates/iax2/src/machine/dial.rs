@@ -2,6 +2,7 @@
 
 use super::call::{ciphers, format_elements};
 use super::orders::ELEMENTS_BYTES_MAX;
+use super::party::Lines;
 use crate::auth::Secret;
 use crate::frame::{Element, Media, write_element, write_preferences};
 use base::FormatId;
@@ -53,6 +54,8 @@ pub struct Dial<'a> {
     pub variables: &'a [(&'a [u8], &'a [u8])],
     /// Date and time in UTC (RFC 5456 §8.6.28).
     pub datetime: Option<u32>,
+    /// Whether changes of who is talked to are told and taken, where the other side can.
+    pub lines: Lines,
     /// Whether the other side shall answer at once.
     pub auto_answer: bool,
     /// Whether to encipher.
@@ -90,6 +93,7 @@ impl Dial<'_> {
             language: b"",
             variables: &[],
             datetime: None,
+            lines: Lines::default(),
             auto_answer: false,
             encrypt: Encrypt::No,
             keys_stay: false,
@@ -141,6 +145,7 @@ impl Dial<'_> {
         if let Some(datetime) = self.datetime {
             write_element(&Element::DateTime(datetime), &mut data);
         }
+        self.lines.write(&mut data);
         for (name, value) in self.variables {
             let pair = [name, &b"="[..], value].concat();
             if data.len() + pair.len() <= ELEMENTS_BYTES_MAX && pair.len() <= 255 {

@@ -7,6 +7,7 @@ use super::call::Call;
 use super::link::{Link, Space};
 use super::orders::Refused;
 use super::out::{Event, Out};
+use super::party::Lines;
 use super::state::{Core, Timer};
 use super::{Fate, Leg, Machine, Role};
 use crate::frame::{Command, Discard, Element, Fields, Full, Kind, write_element};
@@ -256,6 +257,8 @@ fn released(
     }
     call.media.restart();
     call.transfer = None;
+    // What the side before has said of itself does not hold for the next.
+    call.lines = Lines::default();
     core.forget_ours(link.remote, link.ours, place);
     core.forget_theirs(link.remote, link.theirs, place);
     link.restart();

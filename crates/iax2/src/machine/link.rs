@@ -64,6 +64,15 @@ impl Keys {
     }
 }
 
+/// A message of the protocol on a leg.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// From us, or to us.
+    pub sent: bool,
+    /// Which.
+    pub command: Command,
+}
+
 /// One leg's transport.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -83,6 +92,8 @@ pub(crate) struct Link {
     last_stamp: u32,
     /// Sequenced frames sent; tells whether an answer has acknowledged already.
     sent: u32,
+    /// The first and the latest message of the protocol, for people.
+    messages: Option<(Message, Message)>,
     /// Where voice is put together before it is enciphered.
     plain: Vec<u8>,
 }
@@ -102,6 +113,7 @@ impl Link {
             window: Window::default(),
             last_stamp: 0,
             sent: 0,
+            messages: None,
             plain: Vec::new(),
         }
     }
@@ -112,6 +124,21 @@ impl Link {
     }
     pub(crate) const fn sent(&self) -> u32 {
         self.sent
+    }
+    /// The number of the frame that is sent next, and of the one that is expected next.
+    pub(crate) fn sequence(&self) -> (u8, u8) {
+        (self.window.next(), self.iseq)
+    }
+    /// The first and the latest message of the protocol.
+    pub(crate) const fn messages(&self) -> Option<(Message, Message)> {
+        self.messages
+    }
+    /// Notes a frame that goes or has come.
+    pub(crate) fn note(&mut self, sent: bool, kind: Kind) {
+        if let Kind::Iax(command) = kind {
+            let message = Message { sent, command };
+            self.messages = Some((self.messages.map_or(message, |(first, _)| first), message));
+        }
     }
     /// Whether the other side has acknowledged everything.
     pub(crate) fn is_quiet(&self) -> bool {
@@ -170,7 +197,9 @@ impl Link {
         frame.write(&mut bytes);
         let turn = self.keys.as_ref().map_or(0, |keys| keys.turn);
         transmit(self.remote, self.keys.as_ref(), turn, &bytes, random, out);
-        if frame.is_sequenced() {
+        let is_sequenced = frame.is_sequenced();
+        self.note(true, kind);
+        if is_sequenced {
             self.window.push(bytes, turn, now, first_wait(self.round_trip));
             self.sent = self.sent.wrapping_add(1);
         }

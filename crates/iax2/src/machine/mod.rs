@@ -12,6 +12,7 @@ mod media;
 mod negotiate;
 mod orders;
 mod out;
+mod party;
 mod receive;
 mod registrant;
 mod registrar;
@@ -20,10 +21,12 @@ mod trunk;
 mod watch;
 
 pub use dial::{Dial, Encrypt};
+pub use link::Message;
 pub use media::Report;
 pub use negotiate::Priority;
 pub use orders::{Accept, Challenge, Lease, Refused};
 pub use out::{Event, Out, Reach, Request};
+pub use party::{Connected, Lines};
 pub use registrant::Registration;
 pub use state::{Counts, Settings, TokenRule};
 pub use trunk::TrunkSettings;
@@ -60,8 +63,14 @@ pub struct Look {
     pub ours: u16,
     /// The other side's; 0 before it has told.
     pub theirs: u16,
+    /// The number of our next frame, and of the other side's.
+    pub sequence: (u8, u8),
     /// As far as it was measured.
     pub round_trip: Duration,
+    /// How long the way there and back was last, ms, when that was asked; `None` before.
+    pub lag_ms: Option<u32>,
+    /// The first and the latest message of the protocol.
+    pub messages: Option<(Message, Message)>,
     /// Once it is accepted.
     pub format: Option<FormatId>,
     /// Whether it is enciphered.
@@ -234,7 +243,10 @@ impl Machine {
             remote: leg.link.remote,
             ours: leg.link.ours,
             theirs: leg.link.theirs,
+            sequence: leg.link.sequence(),
             round_trip: leg.link.round_trip,
+            lag_ms: call.lag,
+            messages: leg.link.messages(),
             format: call.format,
             encrypted: leg.link.keys.is_some(),
             trunk: call.trunk,
@@ -246,6 +258,19 @@ impl Machine {
     /// The other side of a leg, a call or a registration.
     pub fn remote(&self, leg: Place) -> Option<SocketAddr> {
         self.legs.get(leg).map(|leg| leg.link.remote)
+    }
+
+    /// The registration of ours that a leg is for.
+    pub fn registration_of(&self, leg: Place) -> Option<Place> {
+        match self.legs.get(leg)?.role {
+            Role::Registrant(registration) => Some(registration),
+            Role::Call(_) | Role::Registrar(_) | Role::Watch(_) | Role::Notice => None,
+        }
+    }
+
+    /// Call numbers of each host (IPv6: a /64): how many it has, and how many it may have.
+    pub fn numbers_of_hosts(&self) -> impl Iterator<Item = (IpAddr, u32, u32)> {
+        self.core.numbers_of_hosts()
     }
 
     /// What there is at present, and what was dropped so far.

@@ -5,6 +5,7 @@ use super::dial::{Dial, Encrypt};
 use super::link::{Link, Space};
 use super::negotiate::Priority;
 use super::out::{Event, Out};
+use super::party::Lines;
 use super::state::{Challenged, Core};
 use super::{ANSWER_WAIT, Fate, Leg, Machine, Role};
 use super::{registrant, registrar};
@@ -62,6 +63,8 @@ pub struct Accept<'a> {
     pub trunk: bool,
     /// Whether the caller may send the call elsewhere.
     pub transferable: bool,
+    /// Whether changes of who is talked to are told and taken, where the caller can.
+    pub lines: Lines,
 }
 
 /// What a registered peer is told.
@@ -141,7 +144,8 @@ impl Machine {
             (false, true) => Space::Shared,
             (false, false) => Space::Own,
         };
-        let call = Call::outgoing(dialling, dial.trunk, dial.transferable);
+        let mut call = Call::outgoing(dialling, dial.trunk, dial.transferable);
+        call.lines = dial.lines;
         let place = self.leg_to(now, dial.to, space, dial.numbers_max, Role::Call(Box::new(call)))?;
         self.with(place, now, out, |leg, core, out| {
             leg.give_up_at = Some(now + dial.autokill.unwrap_or(ANSWER_WAIT));
@@ -289,6 +293,10 @@ impl Machine {
             let format = call.offer.choose(accept.priority, accept.formats).ok_or(Refused::NoFormat)?;
             let mut data = Vec::new();
             format_elements(format, &mut data);
+            call.lines = accept.lines.with(call.lines);
+            if call.lines != Lines::default() {
+                accept.lines.write(&mut data);
+            }
             (call.trunk, call.transferable) = (accept.trunk, accept.transferable);
             link.full(now, Kind::Iax(Command::ACCEPT), &data, &mut core.random, out);
             call.accepted(format, link, core, now);
@@ -509,7 +517,7 @@ impl Machine {
     }
 
     /// Sends a frame that is repeated until acknowledged, on a call that is accepted.
-    fn say(
+    pub(super) fn say(
         &mut self,
         now: Instant,
         leg: Place,

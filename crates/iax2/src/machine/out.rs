@@ -67,6 +67,9 @@ impl Request {
     pub fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         Elements::new(&self.elements).take(VARIABLES_MAX).filter_map(|element| {
             let Element::Variable(pair) = element else { return None };
+            if super::party::is_own_variable(pair) {
+                return None;
+            }
             let at = pair.iter().position(|byte| *byte == b'=')?;
             Some((pair.get(..at)?, pair.get(at + 1..)?))
         })
@@ -127,6 +130,17 @@ pub enum Event {
     },
     /// The other side takes the call, with media in this format.
     Accepted(Place, FormatId),
+    /// Who is talked to has changed.
+    Connected {
+        /// The leg.
+        leg: Place,
+        /// Its number; empty when there is none.
+        number: Vec<u8>,
+        /// Its name; empty when there is none.
+        name: Vec<u8>,
+        /// Whether both may be shown (RFC 5456 §8.6.29).
+        presentation: u8,
+    },
     /// Something happens to the call: it rings, is answered, held.
     Control(Place, Control),
     /// Voice. The bytes are in [`Out::payload`].

@@ -122,8 +122,8 @@ impl Machine {
             Command::NEW if self.core.settings.transfers => Space::Shared,
             _ => Space::Own,
         };
-        let place = self.begin(now, from, frame.source, space, validated, |now| match command {
-            Command::NEW => Role::Call(Box::new(Call::incoming(now, &fields))),
+        let place = self.begin(now, from, frame.source, space, validated, || match command {
+            Command::NEW => Role::Call(Box::new(Call::incoming(frame.data, &fields))),
             _ => Role::Registrar(Box::new(Registrar::new(command, &fields))),
         });
         let Some(place) = place else {
@@ -137,6 +137,7 @@ impl Machine {
         });
         if let Some(leg) = self.legs.get_mut(place) {
             leg.link.iseq = 1;
+            leg.link.note(false, frame.kind);
             leg.owed = Some((now + ACK_WAIT, frame.timestamp, leg.link.sent()));
             leg.give_up_at = Some(now + ANSWER_WAIT);
         }
@@ -151,7 +152,7 @@ impl Machine {
         source: u16,
         space: Space,
         validated: bool,
-        role: impl FnOnce(Instant) -> Role,
+        role: impl FnOnce() -> Role,
     ) -> Option<Place> {
         if self.legs.room() == 0 || (!validated && !self.core.admit_without_token()) {
             return None;
@@ -163,8 +164,7 @@ impl Machine {
             return None;
         };
         let link = Link::new(from, number, source, space, now);
-        let place =
-            self.legs.insert_with(|_| Leg { without_token: !validated, ..Leg::new(link, role(now)) })?;
+        let place = self.legs.insert_with(|_| Leg { without_token: !validated, ..Leg::new(link, role()) })?;
         self.core.index_ours(from, number, place);
         self.core.index_theirs(from, source, place);
         Some(place)
@@ -347,6 +347,7 @@ fn sequenced(
     out: &mut Out,
 ) -> Fate {
     leg.link.acknowledge(frame.iseq);
+    leg.link.note(false, frame.kind);
     if !frame.is_sequenced() {
         return unsequenced(leg, core, place, frame, now, out);
     }

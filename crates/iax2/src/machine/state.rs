@@ -213,6 +213,10 @@ impl Core {
         }
     }
 
+    /// See [`Machine::numbers_of_hosts`](super::Machine::numbers_of_hosts).
+    pub(super) fn numbers_of_hosts(&self) -> impl Iterator<Item = (IpAddr, u32, u32)> {
+        self.hosts.each()
+    }
     pub(super) fn discard(&mut self, why: Discard) {
         if let Some(count) = self.discards.get_mut(why.index()) {
             *count += 1;

@@ -4,7 +4,7 @@
 use base::{FormatId, Instant, Place};
 use core::net::SocketAddr;
 use core::time::Duration;
-use iax2::machine::{Accept, Dial, Priority};
+use iax2::machine::{Accept, Dial, Lines, Priority};
 use iax2::{Event, Machine, Out, Settings};
 use kit::Random;
 use std::collections::BTreeMap;
@@ -197,5 +197,11 @@ impl World {
 /// Takes anything that we have.
 pub const fn accept_any() -> Accept<'static> {
     const ALL: &[FormatId] = &[FormatId::ULAW, FormatId::ALAW, FormatId::GSM];
-    Accept { formats: ALL, priority: Priority::Host, trunk: false, transferable: true }
+    Accept {
+        formats: ALL,
+        priority: Priority::Host,
+        trunk: false,
+        transferable: true,
+        lines: Lines { send: true, take: true },
+    }
 }

@@ -82,6 +82,13 @@ impl Session {
     pub(super) fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
+    /// The name that a client has asked for (RFC 6066 §3); none when we are the client.
+    pub(super) fn asked_for(&self) -> Option<&str> {
+        match &self.connection {
+            Connection::Server(server) => server.server_name(),
+            Connection::Client(_) => None,
+        }
+    }
     /// Bytes of the owner that wait for the handshake.
     pub(super) fn waiting(&self) -> usize {
         self.early.len()

@@ -200,6 +200,8 @@ fn no_value_from_outside_ends_a_line_of_an_event_or_a_response() {
                 peer: text.clone(),
                 status: "Registered",
                 address: text.clone(),
+                cause: "",
+                time_ms: Some(7),
             })
         });
     }

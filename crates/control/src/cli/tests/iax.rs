@@ -8,7 +8,7 @@ use crate::iax::Trace;
 use crate::testing::Iax;
 
 /// A desk where IAX2 is served, and the table behind it.
-fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
+pub(super) fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
     let desk = Desk::new(name);
     let iax = Rc::new(RefCell::new(Iax::default()));
     *desk.cli.site.iax_sight.borrow_mut() = Some(iax.clone());
@@ -90,12 +90,23 @@ fn registrations_calls_and_totals_are_told() {
     let channels = desk.text("iax2 show channels");
     assert!(
         channels.contains("IAX2/site-b-00000001  192.0.2.7 ")
-            && channels.contains("  17000/00003  00012ms  0002ms  ulaw    (T)\n1 active IAX channel\n"),
+            && channels.contains(
+                "  17000/00003  00015/00007  00012ms  0002ms  0040ms  ulaw    Rx:NEW      Tx:LAGRQ    (T)\n1 active IAX channel\n"
+            ),
+        "{channels}"
+    );
+    assert!(
+        channels
+            .contains(" ID (Lo/Rem)  Seq (Tx/Rx)  Lag      Jitter  JitBuf  Format  FirstMsg    LastMsg\n"),
         "{channels}"
     );
     let netstats = desk.text("iax2 show netstats");
     assert!(
         netstats.contains("IAX2/site-b-00000001   12    2    0     7   0     0    0      5    0    0"),
+        "{netstats}"
+    );
+    assert!(
+        netstats.contains(" FirstMsg    LastMsg\n") && netstats.contains(" Rx:NEW      Tx:LAGRQ\n"),
         "{netstats}"
     );
     let stats = desk.text("iax2 show stats");
@@ -107,6 +118,14 @@ fn registrations_calls_and_totals_are_told() {
     assert!(!stats.contains("bad_version"), "{stats}");
     let numbers = desk.text("iax2 show callnumber usage");
     assert!(numbers.contains("Non-CallToken Validation Callno Limit         : 8192\n"), "{numbers}");
+    assert!(
+        numbers.starts_with(
+            "Address                                       Callno Usage Callno Limit\n192.0.2.7 "
+        ) && numbers.contains("\n192.0.2.8                                     1            2048        \n"),
+        "{numbers}"
+    );
+    assert_eq!(desk.lines("iax2 show callnumber usage 192.0.2.8").len(), 2);
+    assert_eq!(desk.run("iax2 show callnumber usage nowhere"), ("'nowhere' is no address\n".to_owned(), 1));
 }
 
 #[test]
@@ -176,6 +195,8 @@ fn json_has_the_keys_of_the_manual() {
         ("iax2 show peer phone", "/peers/0/options/0/value", "\"a site\""),
         ("iax2 show registry", "/registry/0/state", "\"Registered\""),
         ("iax2 show channels", "/channels/0/local_number", "17000"),
+        ("iax2 show channels", "/channels/0/last_message", "\"Tx:LAGRQ\""),
+        ("iax2 show callnumber usage", "/hosts/0/used", "20"),
         ("iax2 show netstats", "/channels/0/local/lost", "7"),
         ("iax2 show stats", "/discards/too_short", "3"),
         ("iax2 show callnumber usage", "/of_address_max", "2048"),

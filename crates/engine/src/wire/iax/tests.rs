@@ -32,6 +32,16 @@ fn formats(common: &Common) -> String {
     common.formats.iter().take(3).map(FormatId::name).collect::<Vec<_>>().join(",")
 }
 
+fn lines(common: &Common) -> String {
+    match (common.lines.send, common.lines.take) {
+        (true, true) => "send receive",
+        (true, false) => "send",
+        (false, true) => "receive",
+        (false, false) => "no",
+    }
+    .to_owned()
+}
+
 fn ama_flags(user: &User) -> String {
     user.ama_flags.map(|flags| flags.name().to_owned()).unwrap_or_default()
 }
@@ -83,6 +93,7 @@ const GENERAL: &[GeneralRow] = &[
     ("delayreject", "yes", |c| c.delay_reject.to_string(), "false", "true"),
     ("srvlookup", "yes", |c| c.srv_lookup.to_string(), "false", "true"),
     ("maxauthreq", "7", |c| c.users["u"].common.challenges_max.to_string(), "3", "7"),
+    ("connectedline", "send", |c| lines(&c.users["u"].common), "no", "send"),
     ("tos", "ef", |c| c.marking.tos.to_string(), "0", "184"),
     ("cos", "5", |c| c.marking.priority.to_string(), "0", "5"),
 ];
@@ -179,6 +190,8 @@ const FRIEND: &[FriendRow] = &[
     ("keyrotate", "no", |_, p| p.common.keys_stay.to_string(), "false", "true"),
     ("requirecalltoken", "no", |u, _| format!("{:?}", u.common.token), "Yes", "No"),
     ("maxcallnumbers", "512", |_, p| format!("{:?}", p.common.numbers_max), "None", "Some(512)"),
+    ("connectedline", "yes", |_, p| lines(&p.common), "no", "send receive"),
+    ("connectedline", "receive", |u, _| lines(&u.common), "no", "receive"),
     ("callerid", "\"A\" <1>", |u, _| format!("{:?}", u.common.caller.name), "None", "Some(\"A\")"),
     ("fullname", "B\ncallerid=A <1>", |u, _| format!("{:?}", u.common.caller.name), "None", "Some(\"B\")"),
     (

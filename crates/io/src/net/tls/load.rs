@@ -7,14 +7,14 @@ use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{
     CipherSuite, ClientConfig, DistinguishedName, ServerConfig, SignatureScheme, SupportedCipherSuite,
     SupportedProtocolVersion,
 };
-use webpki::{CertRevocationList, OwnedCertRevocationList, anchor_from_trusted_cert};
+use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList, anchor_from_trusted_cert};
 
 use super::trust::{Authorities, Trust};
 
@@ -96,8 +96,10 @@ pub struct TlsError {
 pub struct Tls {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
-    /// What it was made of.
-    pub(super) read: Arc<Read>,
+    /// The certificates that clients are shown one of.
+    own: Arc<Own>,
+    /// What it was made of; one for each certificate that it may show.
+    pub(super) read: Arc<[Arc<Read>]>,
 }
 
 /// Settings and the bytes of their files.
@@ -152,21 +154,35 @@ fn suites(names: &[String]) -> Vec<SupportedCipherSuite> {
     chosen
 }
 
-/// The one certificate of a transport, whatever name a client asks for.
+/// The certificates of those that share a listener, in their order; of one transport one, or none.
 #[derive(Debug)]
-struct Own(Option<Arc<CertifiedKey>>);
+struct Own(Vec<Option<Arc<CertifiedKey>>>);
+
+impl Own {
+    /// Whose certificate is for the name that a client asks for (RFC 6066 §3); the first when nobody's is.
+    fn chosen(&self, name: Option<&str>) -> usize {
+        let [_, _, ..] = &*self.0 else { return 0 };
+        let Some(name) = name.and_then(|name| ServerName::try_from(name).ok()) else { return 0 };
+        let is_for = |own: &Option<Arc<CertifiedKey>>| {
+            let first = own.as_ref().and_then(|own| own.cert.first());
+            let read = first.and_then(|first| EndEntityCert::try_from(first).ok());
+            read.is_some_and(|read| read.verify_is_valid_for_subject_name(&name).is_ok())
+        };
+        self.0.iter().position(is_for).unwrap_or(0)
+    }
+}
 
 impl ResolvesServerCert for Own {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.clone()
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.get(self.chosen(hello.server_name())).cloned().flatten()
     }
 }
 impl ResolvesClientCert for Own {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.0.clone()
+        self.0.first().cloned().flatten()
     }
     fn has_certs(&self) -> bool {
-        self.0.is_some()
+        self.0.first().is_some_and(Option::is_some)
     }
 }
 
@@ -181,7 +197,7 @@ impl Tls {
             Versions::Tls12 => &[&rustls::version::TLS12],
             Versions::Tls13 => &[&rustls::version::TLS13],
         };
-        let own = Arc::new(Own(own_certificate(settings, &read, &provider)?));
+        let own = Arc::new(Own(vec![own_certificate(settings, &read, &provider)?]));
         let authorities = Arc::new(authorities(&read.authorities)?);
         let trust = |verifies, requires, hints| {
             Arc::new(Trust {
@@ -217,13 +233,34 @@ impl Tls {
             .map_err(made_of_parts_that_fit)?
             .dangerous()
             .with_custom_certificate_verifier(trust(settings.verify_server, false, Vec::new()))
-            .with_client_cert_resolver(own);
+            .with_client_cert_resolver(own.clone());
         client.resumption = Resumption::in_memory_sessions(RESUMABLE_SERVERS);
-        Ok(Self { server: Arc::new(server), client: Arc::new(client), read })
+        Ok(Self { server: Arc::new(server), client: Arc::new(client), own, read: Arc::new([read]) })
+    }
+    /// The first of `all`, that shows clients the certificate of whichever of them is for the name they ask for
+    /// (RFC 6066 §3). Versions, suites and whom it believes are the first's. `None` without any.
+    pub fn by_name(all: &[Self]) -> Option<Self> {
+        let (first, others) = all.split_first()?;
+        if others.is_empty() {
+            return Some(first.clone());
+        }
+        let own = Arc::new(Own(all.iter().flat_map(|tls| tls.own.0.first().cloned()).collect()));
+        let mut server = ServerConfig::clone(&first.server);
+        server.cert_resolver = own.clone();
+        Some(Self {
+            server: Arc::new(server),
+            client: first.client.clone(),
+            own,
+            read: all.iter().flat_map(|tls| tls.read.iter().cloned()).collect(),
+        })
+    }
+    /// Which of those that [`Tls::by_name`] was made of a client meets that asks for `name`.
+    pub fn chosen(&self, name: Option<&str>) -> usize {
+        self.own.chosen(name)
     }
     /// Whether there is a certificate that clients can be shown.
     pub fn has_certificate(&self) -> bool {
-        !self.read.certificate.is_empty()
+        self.read.first().is_some_and(|read| !read.certificate.is_empty())
     }
 }
 

@@ -401,6 +401,51 @@ fn rfc6125_6_4_3_a_wildcard_stands_for_one_whole_label_and_only_where_the_site_a
 }
 
 #[test]
+fn rfc6066_3_a_client_is_shown_the_certificate_of_the_name_it_asks_for() {
+    let folder = Folder::new("by-name");
+    let authority = root("Root");
+    let of = |names: &[&str]| {
+        let (chain, key) =
+            leaf(&authority, |p| p.subject_alt_names = names.iter().map(|name| dns(name)).collect());
+        end(&folder, Some((&chain, &key)), "", TlsSettings::default())
+    };
+    let all = [
+        of(&["one.example", "also.example"]),
+        of(&["two.example"]),
+        of(&["*.wild.example"]),
+        of(&["two.example"]),
+    ];
+    let server = Tls::by_name(&all).unwrap();
+    let settings =
+        |verify_server| TlsSettings { verify_server, allow_wildcard_certs: true, ..TlsSettings::default() };
+    for (asked, place, believed) in [
+        ("one.example", 0, true),
+        ("also.example", 0, true),
+        ("two.example", 1, true),
+        ("TWO.example", 1, true),
+        ("a.wild.example", 2, true),
+        ("a.b.wild.example", 0, false),
+        ("nobody.example", 0, false),
+        // An address is no name that is asked for.
+        ("192.0.2.7", 0, false),
+    ] {
+        assert_eq!(server.chosen(Some(asked)), place, "{asked}");
+        for versions in [Versions::Tls12, Versions::Tls13] {
+            let settings = TlsSettings { versions, ..settings(true) };
+            let (_, fault) = shake(&server, &end(&folder, None, &authority.pem, settings), asked);
+            assert_eq!(fault.is_none(), believed, "{asked}: {fault:?}");
+        }
+    }
+    assert_eq!(server.chosen(None), 0);
+    assert!(Tls::by_name(&[]).is_none());
+    // Alone, one is shown whatever is asked for; and what is compared at a reload is all of them.
+    let alone = Tls::by_name(&all[1..2]).unwrap();
+    assert!(alone.same(&all[1]) && alone.chosen(Some("one.example")) == 0);
+    let same = Tls::by_name(&all).unwrap();
+    assert!(server.same(&same) && !server.same(&all[0]) && !server.same(&Tls::by_name(&all[..2]).unwrap()));
+}
+
+#[test]
 fn an_address_is_proved_by_an_address_and_not_by_a_name_that_looks_like_one() {
     let folder = Folder::new("addresses");
     let address = || direct(|p| p.subject_alt_names = vec![SanType::IpAddress("192.0.2.7".parse().unwrap())]);

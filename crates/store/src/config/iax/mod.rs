@@ -168,7 +168,8 @@ impl Iax {
         let lines = file.section("general").into_iter().flat_map(|section| &section.variables);
         for line in lines.filter(|line| line.is("register")) {
             let Some(register) = Register::parse(&line.value, &line.place) else {
-                let message = "the register line has no user or no host; it is skipped";
+                let message =
+                    "the register line has no user, no host, or a port that cannot be; it is skipped";
                 findings.warning(&line.place, message, "write register => user:secret@host");
                 continue;
             };
@@ -218,6 +219,7 @@ impl Iax {
                 own_formats = true;
                 peer.allow = base.clone();
             }
+            check_video(line, findings);
             let bad = bad_rule(line);
             if let Some(item) = &bad {
                 // A rule that is not understood must not leave the door open.
@@ -376,11 +378,12 @@ fn general(file: &File, findings: &mut Findings) -> IaxGeneral {
     let mut general = IaxGeneral { allow: formats_of(bandwidth), ..IaxGeneral::default() };
     let base = general.allow.clone();
     let mut own_formats = false;
-    let read = read_object::<IaxGeneral>(section, findings, &mut |general, line, _| {
+    let read = read_object::<IaxGeneral>(section, findings, &mut |general, line, findings| {
         if (line.is("allow") || line.is("disallow")) && !own_formats {
             own_formats = true;
             general.allow = base.clone();
         }
+        check_video(line, findings);
         false
     });
     if let Some(mut read) = read {
@@ -414,6 +417,17 @@ fn formats_of(bandwidth: Bandwidth) -> Codecs {
     debug_assert!(listed.is_ok(), "{listed:?}");
     debug_assert!(codecs.formats.contains(FormatId::GSM));
     codecs
+}
+
+/// Formats of video that a line allows by name: IAX2 has none here.
+fn check_video(line: &Variable, findings: &mut Findings) {
+    let named =
+        line.value.split([',', '|']).map(str::trim).filter(|name| line.is("allow") && !name.is_empty());
+    let video: Vec<&str> = named.filter(|name| FormatId::video_from_name(name).is_some()).collect();
+    if !video.is_empty() {
+        let message = format!("video over IAX2 is not supported yet: {} is not offered", video.join(", "));
+        findings.push(line.finding(Level::Warning, message, "remove it; calls go on with sound"));
+    }
 }
 
 fn plaintext(place: &conf::Place, whose: &str, findings: &mut Findings) {

@@ -247,8 +247,7 @@ options! {
     authdebug: YesNo = "yes", "Log who fails to prove who it is.", Ignored "*" "it is logged";
     shrinkcallerid: YesNo = "yes", "Take round brackets, blanks, dots and dashes out of callers' numbers.";
     maxauthreq: Int<0, 32_766> = "3", "Calls of a user from one address that may wait for its proof at once; 0 is no limit. In the field it is one limit for all addresses, which lets strangers shut a user out.";
-    connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
-        Later "no" "they are neither sent nor taken";
+    connectedline: ConnectedLine = "no", "Whether changes of who is talked to are told (`send`), taken (`receive`), both (`yes`) or neither; between two Strowgers, see [iax2.md](iax2.md#who-is-talked-to).";
     callerid: Text = "", "Caller of calls that come in, for users that write none: \"Name\" and the number in angle brackets.";
     regcontext: Text = "", "Context that gets an extension for each peer while it is registered.";
     tos: Tos = "0", "DSCP and ECN bits of all packets.";
@@ -330,8 +329,7 @@ options! {
     mailbox: Text = "", "Mailboxes whose messages it is told of, when it registers and when they change.";
     regexten: Text = "", "Extensions in regcontext while it is registered, separated by &, each in another context with @; its name unless written.";
     immediate: YesNo = "no", "A call that it begins without a number goes to extension s at once, instead of waiting for what it dials.";
-    connectedline: ConnectedLine = "no", "Tell changes of who is talked to.",
-        Later "no" "they are neither sent nor taken";
+    connectedline: ConnectedLine = "no", "Whether changes of who is talked to are told (`send`), taken (`receive`), both (`yes`) or neither; between two Strowgers, see [iax2.md](iax2.md#who-is-talked-to).";
     maxauthreq: Int<0, 32_766> = "3", "Calls of it from one address that may wait for its proof at once; 0 is no limit.";
     sourceaddress: Source = "", "Address of ours, with an optional port, from which we talk to it; it is listened on too.";
     description: Text = "", "Text for lists.";

@@ -24,8 +24,7 @@ options! {
 options! {
     /// What `[general]` of `sorcery.conf` says.
     SorceryGeneral, "sorcery.conf", "general", IsIgnored;
-    update_or_create_on_update_miss: YesNo = "no", "Make the row of a contact that is to be changed and is gone.",
-        Ignored "yes" "a row that is gone is made again in any case";
+    update_or_create_on_update_miss: YesNo = "yes", "Whether the row of a contact that is registered again and whose row is gone is made again. The field has `no` where nothing is written; without its row a contact is gone there, so that it is made as a new one.";
     @recognised {}
 }
 
@@ -112,6 +111,8 @@ impl Objects {
 /// `sorcery.conf` as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sorcery {
+    /// What holds for all kinds.
+    pub general: SorceryGeneral,
     /// Kinds that it places, by their `type=`.
     pub objects: BTreeMap<&'static str, Objects>,
 }
@@ -154,8 +155,8 @@ pub(super) fn rows() -> Vec<Row> {
 impl Sorcery {
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
-        let mut sorcery = Self::default();
-        let _: SorceryGeneral = read_settings(file, "general", findings);
+        let general = read_settings(file, "general", findings);
+        let mut sorcery = Self { general, ..Self::default() };
         for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
             if let Some((_, _, why)) = ELSEWHERE.iter().find(|(module, ..)| *module == &*section.name) {
                 findings.note(&section.place, format!("[{}] has no effect: {why}", section.name), "");

@@ -197,7 +197,7 @@ fn native_files_describe_their_databases() {
 fn sorcery_places_objects_and_says_what_is_remembered() {
     let secs = Duration::from_secs;
     let mut findings = Findings::new();
-    let text = "[general]\nupdate_or_create_on_update_miss=yes\n\
+    let text = "[general]\nupdate_or_create_on_update_miss=no\n\
                 [res_pjsip]\nendpoint/cache=memory_cache,maximum_objects=10,object_lifetime_maximum=900,object_lifetime_stale=300,\
                 expire_on_reload=yes\nendpoint=realtime,ps_endpoints\n\
                 endpoint=config,pjsip.conf,criteria=type=endpoint\naor=config,pjsip.conf,criteria=type=aor\naor=realtime,ps_aors\n\
@@ -207,6 +207,8 @@ fn sorcery_places_objects_and_says_what_is_remembered() {
     let read = file("sorcery.conf", text, &mut findings).unwrap();
     let sorcery = Sorcery::read(&read, &mut findings);
     assert!(findings.is_empty(), "{:?}", messages(&findings));
+    assert!(!sorcery.general.update_or_create_on_update_miss);
+    assert!(Sorcery::default().general.update_or_create_on_update_miss, "where nothing is written");
     let (family, cache) = sorcery.realtime("endpoint").unwrap();
     let cache = cache.unwrap();
     assert_eq!(family, "ps_endpoints");
@@ -248,7 +250,7 @@ fn what_sorcery_cannot_do_is_told() {
             "[res_pjsip]\nendpoint/cache=memory_cache,full_backend_cache=yes,maximum_objects=100\n",
             "of a table with more than maximum_objects=100 rows not all are remembered",
         ),
-        ("[general]\nupdate_or_create_on_update_miss=no\n", "a row that is gone is made again in any case"),
+        ("[general]\nupdate_or_create_on_update_miss=perhaps\n", "perhaps"),
         ("[general]\nupdate_or_create=yes\n", "no option `update_or_create`"),
         ("[res_stir_shaken]\ncertificate=realtime,x\n", "has no effect"),
     ] {
