@@ -6,6 +6,7 @@
 
 use core::fmt::Write as _;
 use core::time::Duration;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::task::Poll;
@@ -13,12 +14,23 @@ use std::task::Poll;
 use base::{ChannelId, Instant};
 use queue::{Bounds, Now, Skills, Stage};
 
-use crate::{Chan, Core, PartyId, Presentation, QueuePlace};
+use crate::{Chan, Core, Database, PartyId, Presentation, QueuePlace};
 
 /// Family of the database that keeps them.
 pub const CALLBACKS: &str = "Queue/Callbacks";
 /// Most callers who are called back, in all queues.
 pub const CALLBACKS_MAX: usize = 1000;
+/// Longest that a place is kept: nobody waits for a call that comes later.
+pub const CALLBACK_LIFETIME_MAX: Duration = Duration::from_secs(30 * 86_400);
+/// Shortest pause between two attempts: a queue that takes nobody is asked no more often, for however many callers.
+pub const CALLBACK_PAUSE_MIN: Duration = Duration::from_secs(10);
+/// Most attempts.
+pub const CALLBACK_ATTEMPTS_MAX: u32 = 100;
+/// Longest row, in bytes: a hundred times what a caller with a name and skills takes. Longer ones are neither written nor
+/// read.
+const ROW_BYTES_MAX: usize = 16 << 10;
+/// Highest number of a row; then they begin again.
+const NUMBER_MAX: u64 = 1 << 53;
 
 /// The number of one of them: its key in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,18 +87,26 @@ impl Callbacks {
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
-    fn take(&mut self, callback: &Callback) -> Result<CallbackId, NoCallback> {
-        let key = key(callback);
-        if self.places.contains_key(&key) {
-            return Err(NoCallback::Exists);
+    /// A number that no place has and no row, also none that somebody else has written.
+    fn number(&mut self, db: &dyn Database) -> CallbackId {
+        loop {
+            self.last = self.last % NUMBER_MAX + 1;
+            let id = CallbackId(self.last);
+            if db.get(CALLBACKS, &id.key()).is_none() && !self.places.values().any(|taken| *taken == id) {
+                return id;
+            }
         }
-        if self.places.len() >= CALLBACKS_MAX {
-            return Err(NoCallback::Full);
-        }
-        self.last += 1;
-        let id = CallbackId(self.last);
-        self.places.insert(key, id);
-        Ok(id)
+    }
+}
+
+impl CallbackId {
+    fn key(self) -> String {
+        self.0.to_string()
+    }
+    /// The number that a key is, in the one way of writing it.
+    fn of(key: &str) -> Option<Self> {
+        let id = Self(key.parse().ok().filter(|number| (1..=NUMBER_MAX).contains(number))?);
+        (id.key() == key).then_some(id)
     }
 }
 
@@ -97,11 +117,21 @@ fn key(callback: &Callback) -> (String, String) {
 impl Core {
     /// Takes the one place of a target in a queue.
     pub fn callback_take(&mut self, callback: &Callback) -> Result<CallbackId, NoCallback> {
-        self.callbacks.take(callback)
+        let key = key(callback);
+        if self.callbacks.places.contains_key(&key) {
+            return Err(NoCallback::Exists);
+        }
+        if self.callbacks.places.len() >= CALLBACKS_MAX {
+            return Err(NoCallback::Full);
+        }
+        let id = self.callbacks.number(&*self.services.db);
+        self.callbacks.places.insert(key, id);
+        Ok(id)
     }
     /// Writes down what is to be done next; false when that cannot be kept.
     pub fn callback_keep(&mut self, id: CallbackId, callback: &Callback) -> bool {
-        self.services.db.put(CALLBACKS, &id.0.to_string(), &callback.to_text())
+        let text = callback.to_text();
+        text.len() <= ROW_BYTES_MAX && self.services.db.put(CALLBACKS, &id.key(), &text)
     }
     /// This channel stands in the queue for it.
     pub fn callback_stands(&mut self, id: CallbackId, channel: ChannelId) {
@@ -110,35 +140,44 @@ impl Core {
     /// Nothing is left to do that a restart would have to know of.
     pub fn callback_done(&mut self, id: CallbackId) {
         self.callbacks.standing.remove(&id);
-        self.services.db.delete(CALLBACKS, &id.0.to_string());
+        self.services.db.delete(CALLBACKS, &id.key());
     }
     /// The place may be taken again.
     pub fn callback_free(&mut self, id: CallbackId) {
         self.callbacks.standing.remove(&id);
         self.callbacks.places.retain(|_, taken| *taken != id);
     }
-    /// What the process before this one has left to do, in the order of the places. What cannot be read, or is one too
-    /// many, is taken out of the database; the second number says how many those are.
+    /// What the process before this one has left to do, in the order of the places. The second number says how many rows
+    /// are not followed: nothing can be read of them, or they are too many. Those stay for whoever has to look at them; one
+    /// that says what another says is of no use, and goes.
     pub fn callbacks_left(&mut self) -> (Vec<(CallbackId, Callback)>, usize) {
         let now = self.queue_now();
         let prefix = format!("/{CALLBACKS}");
-        let mut found = Vec::new();
-        let mut spoilt = Vec::new();
+        let (mut found, mut twice, mut ignored) = (Vec::new(), Vec::new(), 0);
         for (path, text) in self.services.db.list(&prefix) {
-            let Some(name) = path.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')) else { continue };
-            let row = name.parse().ok().zip(Callback::parse(&text, now));
-            match row.filter(|(_, callback)| !self.callbacks.places.contains_key(&key(callback))) {
-                Some((number, callback)) if found.len() < CALLBACKS_MAX => {
-                    self.callbacks.last = self.callbacks.last.max(number);
-                    self.callbacks.places.insert(key(&callback), CallbackId(number));
-                    found.push((CallbackId(number), callback));
+            let Some(name) = path.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')) else {
+                continue;
+            };
+            let id = CallbackId::of(name).filter(|_| found.len() < CALLBACKS_MAX);
+            let Some((id, callback)) = id.zip(Callback::parse(&text, now)) else {
+                ignored += 1;
+                continue;
+            };
+            match self.callbacks.places.entry(key(&callback)) {
+                Entry::Occupied(_) => twice.push(id),
+                Entry::Vacant(place) => {
+                    place.insert(id);
+                    self.callbacks.last = self.callbacks.last.max(id.0);
+                    found.push((id, callback));
                 }
-                _ => spoilt.push(name.to_owned()),
             }
         }
-        spoilt.iter().for_each(|name| drop(self.services.db.delete(CALLBACKS, name)));
+        // No more than the database takes at once.
+        for id in twice.iter().take(CALLBACKS_MAX) {
+            self.services.db.delete(CALLBACKS, &id.key());
+        }
         found.sort_by_key(|(id, callback)| (callback.place.since.wall, *id));
-        (found, spoilt.len())
+        (found, ignored + twice.len())
     }
     /// Whether nobody talks or waits but those whose places a restart keeps.
     pub fn is_idle(&self) -> bool {
@@ -217,9 +256,13 @@ impl Callback {
         }
         text
     }
-    /// Reads that. `None` when it names no target or queue, or when its times are none. The moment at which the place was
-    /// taken lies as far back as the clock that never goes back reaches.
+    /// Reads that. `None` when it names no target or queue, when its times are none, or when it is too long to be ours. The
+    /// moment at which the place was taken lies as far back as the clock that never goes back reaches. Whoever has written
+    /// it, what it says keeps within the bounds of what may be asked for.
     fn parse(text: &str, now: Now) -> Option<Self> {
+        if text.len() > ROW_BYTES_MAX {
+            return None;
+        }
         let fields: BTreeMap<&str, String> = text
             .split(';')
             .filter_map(|field| field.split_once('='))
@@ -235,6 +278,11 @@ impl Callback {
         let ago = Duration::from_secs(u64::try_from(now.wall.saturating_sub(since)).unwrap_or(0));
         let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = Instant::from_nanos(now.at.as_nanos().saturating_sub(ago));
+        let lifetime = i64::try_from(CALLBACK_LIFETIME_MAX.as_secs()).unwrap_or(i64::MAX);
+        let ends = stamp("ends")?.min(now.wall.saturating_add(lifetime));
+        let attempts = seconds("attempts")?.clamp(1, CALLBACK_ATTEMPTS_MAX);
+        let longest =
+            |field: &str| Some(Duration::from_secs(seconds(field)?.into()).min(CALLBACK_LIFETIME_MAX));
         Some(Self {
             target: given("target").filter(|target| target.contains('/'))?,
             place: QueuePlace {
@@ -254,12 +302,12 @@ impl Callback {
             },
             account: word("account"),
             language: word("language"),
-            attempts: seconds("attempts")?,
-            attempt: seconds("attempt")?.max(1),
-            due: stamp("due")?,
-            ends: stamp("ends")?,
-            pause: Duration::from_secs(seconds("pause")?.max(1).into()),
-            ring: Duration::from_secs(seconds("ring")?.max(1).into()),
+            attempts,
+            attempt: seconds("attempt")?.clamp(1, attempts),
+            due: stamp("due")?.min(ends),
+            ends,
+            pause: longest("pause")?.max(CALLBACK_PAUSE_MIN),
+            ring: longest("ring")?.max(Duration::from_secs(1)),
         })
     }
 }
@@ -369,8 +417,9 @@ mod tests {
         ] {
             let read = Callback::parse(&row.replace(change.0, change.1), now());
             assert_eq!(read.is_some(), is_read, "{name}");
-            let shortest = read.map(|read| read.pause.min(read.ring));
-            assert!(shortest.is_none_or(|shortest| shortest == Duration::from_secs(1)), "{name}");
+            let times = read.map(|read| (read.pause, read.ring));
+            let shortest = (CALLBACK_PAUSE_MIN, Duration::from_secs(1));
+            assert!(times.is_none_or(|times| times == shortest), "{name}");
         }
         for text in ["", ";;;=", "=", "%"] {
             assert_eq!(Callback::parse(text, now()), None, "{text}");
@@ -388,7 +437,11 @@ mod tests {
             ("to come, after somebody set the clock", 5_000, 500),
         ] {
             let read = Callback::parse(&row(since), now()).unwrap();
-            assert_eq!(read.place.since, Now { at: Instant::ZERO + Duration::from_secs(at), wall: since }, "{name}");
+            assert_eq!(
+                read.place.since,
+                Now { at: Instant::ZERO + Duration::from_secs(at), wall: since },
+                "{name}"
+            );
         }
     }
 }

@@ -6,7 +6,8 @@ use core::time::Duration;
 use ::queue::{Bounds, Closed, Entry, Exit, Join, Line, Skills};
 use base::{Cause, Instant};
 use call::{
-    Callback, CallbackId, Chan, ChanEvent, Leg, Level, NoCallback, Notice, QueuePlace, Request, Shard, Stop,
+    CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, Callback, CallbackId, Chan, ChanEvent,
+    Leg, Level, NoCallback, Notice, QueuePlace, Request, Shard, Stop,
 };
 
 use super::options::QueueOptions;
@@ -31,7 +32,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          options:\n  \
          a(n)  so many attempts (2): one that nobody answers, or that the member ends, is made again, from the same place.\n  \
          l(seconds)  gives up after so long (14400), 30 days at most.\n  \
-         r(seconds)  pause between two attempts (300).\n  \
+         r(seconds)  pause between two attempts (300), 10 at least.\n  \
          t(seconds)  how long the caller's phone may ring (30).\n\n\
          Sets QUEUECALLBACKSTATUS (SUCCESS NOQUEUE EXISTS FULL JOINEMPTY UNAVAILABLE UNSAVED) and QUEUEPOSITION. With\n\
          SUCCESS the place is on the disk, in the family Queue/Callbacks of the database: a restart and a crash keep it.\n\
@@ -43,8 +44,6 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          QUEUECALLBACK=1 is set on the channel that waits.";
 };
 
-/// Longest that a place is kept, seconds: 30 days.
-const LIFETIME_MAX: u32 = 30 * 86_400;
 /// How long the disk may take before the caller is told that nothing is kept: a disk at work takes milliseconds.
 const SAVE_WAIT: Duration = Duration::from_secs(5);
 
@@ -64,7 +63,9 @@ fn read(call: &Call, queue: &str, target: &str, options: &str) -> Result<Callbac
     let number = |letter: char, usual: u32| {
         given.arg(letter).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(usual)
     };
-    let seconds = |letter: char, usual: u32| Duration::from_secs(number(letter, usual).max(1).into());
+    let seconds = |letter: char, usual: u32| Duration::from_secs(number(letter, usual).into());
+    let lifetime =
+        i64::try_from(seconds('l', 14_400).min(CALLBACK_LIFETIME_MAX).as_secs()).unwrap_or(i64::MAX);
     let now = call.chan.core(|core| core.queue_now());
     call.chan.with(|c| {
         let kept = c.queue_place.as_deref().filter(|place| place.queue.eq_ignore_ascii_case(queue));
@@ -82,12 +83,12 @@ fn read(call: &Call, queue: &str, target: &str, options: &str) -> Result<Callbac
             caller: c.caller.clone(),
             account: c.account.clone(),
             language: c.language.clone(),
-            attempts: number('a', 2).clamp(1, 100),
+            attempts: number('a', 2).clamp(1, CALLBACK_ATTEMPTS_MAX),
             attempt: 1,
             due: now.wall,
-            ends: now.wall.saturating_add(number('l', 14_400).min(LIFETIME_MAX).into()),
-            pause: seconds('r', 300),
-            ring: seconds('t', 30),
+            ends: now.wall.saturating_add(lifetime),
+            pause: seconds('r', 300).clamp(CALLBACK_PAUSE_MIN, CALLBACK_LIFETIME_MAX),
+            ring: seconds('t', 30).clamp(Duration::from_secs(1), CALLBACK_LIFETIME_MAX),
         }
     })
 }
@@ -183,21 +184,23 @@ impl Plan {
     fn done(&self) {
         self.shard.core.borrow_mut().callback_done(self.id);
     }
-    /// The next attempt comes after the pause; false when the place is given up before.
-    fn put_off(&mut self) -> bool {
+    /// What comes next comes after the pause.
+    fn put_off(&mut self) {
+        self.due = self.now() + self.kept.pause;
+    }
+    /// An attempt has come to nothing, which a restart is to know. A row that cannot be written says what it said: a restart
+    /// makes this attempt again, and earlier than it should.
+    fn failed(&mut self) {
+        self.kept.attempt += 1;
         let core = &mut *self.shard.core.borrow_mut();
-        let now = core.queue_now();
-        self.due = now.at + self.kept.pause;
         let pause = i64::try_from(self.kept.pause.as_secs()).unwrap_or(i64::MAX);
-        self.kept.due = now.wall.saturating_add(pause);
-        // A row that cannot be written says what it said: a restart makes this attempt earlier than it should.
-        let _ = core.callback_keep(self.id, &self.kept);
-        self.due < self.ends
+        self.kept.due = core.queue_now().wall.saturating_add(pause);
+        core.callback_keep(self.id, &self.kept);
     }
     /// Stands in the queue, attempt by attempt.
     async fn follow(mut self, first: Option<Standing>) {
         let mut standing = first;
-        loop {
+        while self.kept.attempt <= self.kept.attempts {
             let here = match standing.take() {
                 Some(here) => Some(here),
                 None => self.stand().await,
@@ -209,16 +212,11 @@ impl Plan {
             let out = self.wait(&leg, in_queue).await;
             leg.end(Cause::NORMAL_CLEARING);
             match out {
-                // An attempt that came to nothing.
-                Out::Left(Exit::Withdrawn(info)) if info.starts_with("CALLBACK ") => self.kept.attempt += 1,
+                Out::Left(Exit::Withdrawn(info)) if info.starts_with("CALLBACK ") => self.failed(),
                 // No member is there: the caller, who does not listen, loses nothing by that.
                 Out::Left(Exit::Empty) => {}
                 _ => break,
             }
-            if self.kept.attempt > self.kept.attempts {
-                break;
-            }
-            // Without a next attempt the place is expired, which the log is told.
             self.put_off();
         }
         self.done();
@@ -227,9 +225,6 @@ impl Plan {
     async fn stand(&mut self) -> Option<Standing> {
         while self.due < self.ends {
             let _ = Chan::any(&self.shard, &[], Some(self.due)).await;
-            if self.now() >= self.ends {
-                break;
-            }
             if let Some(standing) = self.take_again().await {
                 return Some(standing);
             }
@@ -286,8 +281,9 @@ async fn queue_callback(call: &Call, text: &str) -> Outcome {
     Ok(Flow::Continue)
 }
 
-/// Takes the place, in a story of its own from there on; the place, or why there is none. The place is on the disk when
-/// this says so.
+/// Takes the place, in a story of its own from there on; the place, or why there is none. What is to be done is on the disk
+/// before anybody stands in the queue for it, so that nobody is called of whom a restart knows nothing. A caller who hangs up
+/// meanwhile has asked for it all the same.
 async fn begin(call: &Call, callback: Callback) -> Result<Result<usize, &'static str>, Stop> {
     let shard = call.chan.shard().clone();
     if call.chan.core(|core| core.queues.get(&callback.place.queue).is_none()) {
@@ -303,39 +299,39 @@ async fn begin(call: &Call, callback: Callback) -> Result<Result<usize, &'static
     if !call.chan.core(|core| core.callback_keep(id, &plan.kept)) {
         return Ok(Err("UNSAVED"));
     }
-    let (position, in_queue) = match plan.join(&leg) {
+    let joined = if call.chan.saved(call.chan.now() + SAVE_WAIT).await {
+        plan.join(&leg).map_err(|closed| match closed {
+            Closed::NoQueue => "NOQUEUE",
+            Closed::Full => "FULL",
+            Closed::Empty => "JOINEMPTY",
+        })
+    } else {
+        Err("UNSAVED")
+    };
+    let (position, in_queue) = match joined {
         Ok(joined) => joined,
-        Err(closed) => {
+        Err(status) => {
             plan.done();
-            return Ok(Err(match closed {
-                Closed::NoQueue => "NOQUEUE",
-                Closed::Full => "FULL",
-                Closed::Empty => "JOINEMPTY",
-            }));
+            return Ok(Err(status));
         }
     };
-    let waits = leg.chan().clone();
     if !shard.spawn(None, plan.follow(Some((leg, in_queue)))) {
         // Without room for a story nothing keeps the channel, and with it the place.
         call.chan.core(|core| core.callback_done(id));
         return Ok(Err("FULL"));
     }
-    if !call.chan.saved(call.chan.now() + SAVE_WAIT).await {
-        waits.hangup(Cause::NORMAL_CLEARING);
-        return Ok(Err("UNSAVED"));
-    }
     Ok(Ok(position))
 }
 
-/// Takes up again what the process before this one has left to do; how many callers that are, and how many more there
-/// were of whom nothing can be read. Once, when the process starts and knows its queues.
+/// Takes up again what the process before this one has left to do; how many callers that are, and how many rows of the
+/// database are not followed. Once, when the process starts and knows its queues.
 pub fn restore(shard: &Rc<Shard>) -> (usize, usize) {
-    let (left, spoilt) = shard.core.borrow_mut().callbacks_left();
+    let (left, ignored) = shard.core.borrow_mut().callbacks_left();
     let started = left
         .into_iter()
         .filter(|(id, kept)| shard.spawn(None, Plan::new(shard, *id, kept.clone()).follow(None)))
         .count();
-    (started, spoilt)
+    (started, ignored)
 }
 
 /// Who is called back talks to a member: a restart calls nobody again.
