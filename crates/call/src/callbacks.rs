@@ -278,11 +278,13 @@ impl Callback {
         let ago = Duration::from_secs(u64::try_from(now.wall.saturating_sub(since)).unwrap_or(0));
         let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
         let at = Instant::from_nanos(now.at.as_nanos().saturating_sub(ago));
-        let lifetime = i64::try_from(CALLBACK_LIFETIME_MAX.as_secs()).unwrap_or(i64::MAX);
-        let ends = stamp("ends")?.min(now.wall.saturating_add(lifetime));
+        let ends = stamp("ends")?.min(now.wall.saturating_add_unsigned(CALLBACK_LIFETIME_MAX.as_secs()));
         let attempts = seconds("attempts")?.clamp(1, CALLBACK_ATTEMPTS_MAX);
         let longest =
             |field: &str| Some(Duration::from_secs(seconds(field)?.into()).min(CALLBACK_LIFETIME_MAX));
+        let pause = longest("pause")?.max(CALLBACK_PAUSE_MIN);
+        // Also where the clock was wrong when the machine started: nobody waits longer than he would have.
+        let due = stamp("due")?.min(now.wall.saturating_add_unsigned(pause.as_secs()));
         Some(Self {
             target: given("target").filter(|target| target.contains('/'))?,
             place: QueuePlace {
@@ -304,9 +306,9 @@ impl Callback {
             language: word("language"),
             attempts,
             attempt: seconds("attempt")?.clamp(1, attempts),
-            due: stamp("due")?.min(ends),
+            due,
             ends,
-            pause: longest("pause")?.max(CALLBACK_PAUSE_MIN),
+            pause,
             ring: longest("ring")?.max(Duration::from_secs(1)),
         })
     }
@@ -443,5 +445,41 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn whoever_has_written_it_nothing_is_due_never_or_called_for_ever() {
+        let row = full().to_text();
+        let mut random = base::Random::new(17);
+        let mut read = 0;
+        for _ in 0..20_000 {
+            let mut bytes = row.clone().into_bytes();
+            for _ in 0..1 + random.below(4) {
+                let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
+                let piece: &[u8] = match random.below(5) {
+                    0 => b"9999999999",
+                    1 => b"-",
+                    2 => b";",
+                    3 => b"%",
+                    _ => &[u8::try_from(random.below(256)).unwrap()],
+                };
+                let end = bytes.len().min(at + usize::try_from(random.below(3)).unwrap());
+                bytes.splice(at..end, piece.iter().copied());
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let Some(one) = Callback::parse(&text, now()) else { continue };
+            read += 1;
+            let lifetime = i64::try_from(CALLBACK_LIFETIME_MAX.as_secs()).unwrap();
+            assert!(one.ends <= now().wall + lifetime, "{text}");
+            assert!(one.due <= now().wall + i64::try_from(one.pause.as_secs()).unwrap(), "{text}");
+            assert!((CALLBACK_PAUSE_MIN..=CALLBACK_LIFETIME_MAX).contains(&one.pause), "{text}");
+            assert!(
+                (1..=one.attempts).contains(&one.attempt) && one.attempts <= CALLBACK_ATTEMPTS_MAX,
+                "{text}"
+            );
+            assert!(one.place.since.at <= now().at && one.ring <= CALLBACK_LIFETIME_MAX, "{text}");
+            assert_eq!(Callback::parse(&one.to_text(), now()), Some(one), "{text}");
+        }
+        assert!(read > 5_000, "{read}");
     }
 }

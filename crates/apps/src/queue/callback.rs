@@ -64,8 +64,7 @@ fn read(call: &Call, queue: &str, target: &str, options: &str) -> Result<Callbac
         given.arg(letter).and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(usual)
     };
     let seconds = |letter: char, usual: u32| Duration::from_secs(number(letter, usual).into());
-    let lifetime =
-        i64::try_from(seconds('l', 14_400).min(CALLBACK_LIFETIME_MAX).as_secs()).unwrap_or(i64::MAX);
+    let lifetime = seconds('l', 14_400).min(CALLBACK_LIFETIME_MAX);
     let now = call.chan.core(|core| core.queue_now());
     call.chan.with(|c| {
         let kept = c.queue_place.as_deref().filter(|place| place.queue.eq_ignore_ascii_case(queue));
@@ -86,7 +85,7 @@ fn read(call: &Call, queue: &str, target: &str, options: &str) -> Result<Callbac
             attempts: number('a', 2).clamp(1, CALLBACK_ATTEMPTS_MAX),
             attempt: 1,
             due: now.wall,
-            ends: now.wall.saturating_add(lifetime),
+            ends: now.wall.saturating_add_unsigned(lifetime.as_secs()),
             pause: seconds('r', 300).clamp(CALLBACK_PAUSE_MIN, CALLBACK_LIFETIME_MAX),
             ring: seconds('t', 30).clamp(Duration::from_secs(1), CALLBACK_LIFETIME_MAX),
         }
@@ -193,8 +192,7 @@ impl Plan {
     fn failed(&mut self) {
         self.kept.attempt += 1;
         let core = &mut *self.shard.core.borrow_mut();
-        let pause = i64::try_from(self.kept.pause.as_secs()).unwrap_or(i64::MAX);
-        self.kept.due = core.queue_now().wall.saturating_add(pause);
+        self.kept.due = core.queue_now().wall.saturating_add_unsigned(self.kept.pause.as_secs());
         core.callback_keep(self.id, &self.kept);
     }
     /// Stands in the queue, attempt by attempt.
