@@ -187,10 +187,13 @@ impl Plan {
     fn put_off(&mut self) {
         self.due = self.now() + self.kept.pause;
     }
-    /// An attempt has come to nothing, which a restart is to know. A row that cannot be written says what it said: a restart
-    /// makes this attempt again, and earlier than it should.
+    /// An attempt has come to nothing, which a restart is to know unless it was the last. A row that cannot be written says
+    /// what it said: a restart makes this attempt again, and earlier than it should.
     fn failed(&mut self) {
         self.kept.attempt += 1;
+        if self.kept.attempt > self.kept.attempts {
+            return;
+        }
         let core = &mut *self.shard.core.borrow_mut();
         self.kept.due = core.queue_now().wall.saturating_add_unsigned(self.kept.pause.as_secs());
         core.callback_keep(self.id, &self.kept);
