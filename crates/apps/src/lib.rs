@@ -58,3 +58,4 @@ pub use env::{priority_of_label, reach};
 pub use functions::rows::statement;
 pub use hints::hinted;
 pub use intercept::intercept;
+pub use queue::callback::restore as restore_callbacks;

@@ -1,6 +1,6 @@
 //! The owner of channels and bridges: a slab, their events, and what is told to watchers.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use base::{
@@ -230,8 +230,8 @@ pub struct Core {
     pub(crate) queue_orders: HashMap<ChannelId, VecDeque<queue::Order>>,
     /// Lines for the log of queues, in order.
     pub queue_lines: Vec<queue::Line>,
-    /// Callers who are called back instead of waiting: queue, and what is dialled for each.
-    pub callbacks: BTreeSet<(String, String)>,
+    /// Callers who are called back instead of waiting; changed by the `callback_…` methods.
+    pub callbacks: crate::Callbacks,
     /// Parking lots; who is in them is changed by [`Core::park`] and the like.
     pub parking: crate::parking::Parking,
     /// Agents; changed by the `agent_…` methods.
@@ -275,6 +275,8 @@ pub struct Core {
     /// Rows of databases that stand beside files.
     pub rows_again: crate::RowsAgain,
     pub(crate) post_waiters: Vec<TaskId>,
+    /// Stories that wait until the database has put on the disk what it was given.
+    pub(crate) save_waiters: Vec<TaskId>,
     pub(crate) locks: crate::locks::Locks,
     pub(crate) transactions: crate::transactions::OwnTransactions,
     pub(crate) next_transaction: u64,
@@ -333,7 +335,7 @@ impl Core {
             queues: queue::Queues::new(seed.rotate_left(32)),
             queue_orders: HashMap::new(),
             queue_lines: Vec::new(),
-            callbacks: BTreeSet::new(),
+            callbacks: Default::default(),
             parking: Default::default(),
             agents: Default::default(),
             queue_tables: None,
@@ -361,6 +363,7 @@ impl Core {
             statistics: Statistics::default(),
             rows_again: Default::default(),
             post_waiters: Vec::new(),
+            save_waiters: Vec::new(),
             locks: Default::default(),
             transactions: Default::default(),
             next_transaction: 0,

@@ -101,6 +101,12 @@ impl Database for Noting {
     fn list(&self, prefix: &str) -> Vec<(String, String)> {
         self.inner.list(prefix)
     }
+    fn mark(&self) -> u64 {
+        self.inner.mark()
+    }
+    fn is_saved(&mut self, mark: u64) -> bool {
+        self.inner.is_saved(mark)
+    }
     fn trouble(&mut self) -> Option<String> {
         self.inner.trouble()
     }

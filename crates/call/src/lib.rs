@@ -15,6 +15,7 @@ mod agents;
 mod agi;
 mod bans;
 mod bridge;
+mod callbacks;
 mod cdr;
 mod cel;
 mod chan;
@@ -63,6 +64,10 @@ pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, Agent
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};
 pub use bridge::{AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, SayRemaining, Warnings, bridge_pair};
+pub use callbacks::{
+    CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, CALLBACKS, CALLBACKS_MAX, Callback,
+    CallbackId, Callbacks, NoCallback,
+};
 pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
 pub use cel::{Cel, CelKind, CelSettings, Extra, Extras, bridge_name};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};

@@ -234,6 +234,16 @@ pub trait Database {
     fn delete_tree(&mut self, family: &str, prefix: &str) -> usize;
     /// Full keys (`/family/key`) and values under a prefix, in order.
     fn list(&self, prefix: &str) -> Vec<(String, String)>;
+    /// How much was written so far, for [`Database::is_saved`].
+    fn mark(&self) -> u64 {
+        0
+    }
+    /// Whether what was written before this mark is on the disk. When not,
+    /// [`Core::database_saved`](crate::Core::database_saved) is called as soon as more of it is.
+    fn is_saved(&mut self, mark: u64) -> bool {
+        let _ = mark;
+        true
+    }
     /// What keeps the values from where they are kept, once each, with a remedy.
     fn trouble(&mut self) -> Option<String> {
         None

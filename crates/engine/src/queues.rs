@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use call::{Core, Level, PERSISTENT_MEMBERS};
+use call::{CALLBACKS, CALLBACKS_MAX, Core, Level, PERSISTENT_MEMBERS};
 use queue::Entry;
 use store::Snapshot;
 use store::cdr::{Line, Sink};
@@ -107,6 +107,22 @@ impl crate::turn::Engine {
         configure(core, snapshot);
         restore(core);
         note(core, Entry::QueueStart);
+    }
+    /// Takes up again who was to be called back when the process before this one ended. Once queues are known, whether they
+    /// lie in files or in databases.
+    pub(crate) fn restore_callbacks(&mut self) {
+        let (left, ignored) = apps::restore_callbacks(&self.site.shard);
+        if left > 0 {
+            self.log(Level::Notice, "app_queue", &format!("{left} callers are still to be called back"));
+        }
+        if ignored > 0 {
+            let line = format!(
+                "{ignored} rows of {CALLBACKS} in the database are not followed: they cannot be read, say what another \
+                 says, or are more than {CALLBACKS_MAX}; look at them with `database show {CALLBACKS}` and take out what \
+                 is of no use"
+            );
+            self.log(Level::Error, "app_queue", &line);
+        }
     }
     /// Takes the parking lots of a configuration. Calls that wait go on waiting.
     pub(crate) fn take_parking(&mut self, snapshot: &Snapshot) {

@@ -211,7 +211,7 @@ impl Engine {
         let links = Rc::new(RefCell::new(links));
         let mail = Mail::start(&snapshot, &coders, &wake)
             .map_err(|why| part("the thread that keeps mailboxes", why, "raise ulimit -u"))?;
-        let mut services = services(&snapshot, &media, &sounds, &names, &links, tee.clone())?;
+        let mut services = services(&snapshot, &media, &sounds, &names, &links, &wake, tee.clone())?;
         services.post = mail.office();
         let seed = u64::from_le_bytes(secret());
         let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
@@ -297,6 +297,7 @@ impl Engine {
             engine.take_databases(databases)?;
         }
         engine.configure_queue_rows(&snapshot);
+        engine.restore_callbacks();
         engine
             .take_ledger(&snapshot)
             .map_err(|why| part("the journal of call records", why, "make astdbdir writable"))?;
@@ -408,10 +409,12 @@ fn services(
     sounds: &Rc<RefCell<Sounds>>,
     names: &Rc<RefCell<Names>>,
     links: &Rc<RefCell<LinkDesk>>,
+    wake: &Arc<Wake>,
     tee: Tee,
 ) -> Result<Services, StartError> {
     let folders = &snapshot.asterisk.directories;
-    let db = AstDb::open(&folders.astdbdir.join("astdb.sqlite3"))
+    let ring = Arc::clone(wake);
+    let db = AstDb::open_with(&folders.astdbdir.join("astdb.sqlite3"), move || ring.ring())
         .map_err(|why| part("astdb", why.to_string(), why.remedy()))?;
     let told = || -> store::sounds::Told {
         let log = tee.sender.clone();

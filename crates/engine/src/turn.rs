@@ -553,6 +553,7 @@ impl Engine {
                 if self.site.sounds.borrow_mut().take_in() {
                     self.site.shard.core.borrow_mut().library_changed();
                 }
+                self.site.shard.core.borrow_mut().database_saved();
                 self.iax.take_worked(&mut self.site.shard.core.borrow_mut());
                 if let Some(mail) = &self.mail {
                     mail.take_in(&mut self.site.shard.core.borrow_mut());
@@ -1099,8 +1100,7 @@ impl Engine {
             }
         }
         self.take_configuration();
-        let idle = self.site.shard.core.borrow().channel_count() == 0;
-        if self.site.stopping.get().is_some() && idle {
+        if self.site.stopping.get().is_some() && self.site.shard.core.borrow().is_idle() {
             self.end = Some(if self.restart_wanted { End::Restart } else { End::Stop });
         }
     }

@@ -1,7 +1,8 @@
 //! The internal database: families, keys and values in `astdb.sqlite3`.
 //!
 //! All of it lives in a map, so that a dialplan's read never waits. Writes change the map at once and reach the file
-//! through a thread, in order and several to a transaction. The file stays one that Asterisk can read.
+//! through a thread, in order and several to a transaction. Who has to know that a write is on the disk takes a mark after
+//! it and asks. The file stays one that Asterisk can read.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -57,6 +58,8 @@ enum Write {
 struct Shared {
     waiting: AtomicUsize,
     closing: AtomicBool,
+    /// Somebody has found that what it waits for is not in the file.
+    awaited: AtomicBool,
 }
 
 /// The database. Belongs to one thread.
@@ -64,6 +67,8 @@ struct Shared {
 pub struct AstDb {
     map: BTreeMap<String, String>,
     writes: Option<Sender<Write>>,
+    /// Writes that were handed to the writer since the file was opened.
+    sent: u64,
     shared: Arc<Shared>,
     trouble: Receiver<String>,
     writer: Option<JoinHandle<()>>,
@@ -72,18 +77,24 @@ pub struct AstDb {
 impl AstDb {
     /// Opens the file, or makes it, and reads all of it.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, || ())
+    }
+    /// The same; `ring` is called on another thread when more is in the file and somebody has asked for it in vain by
+    /// [`Self::is_saved`].
+    pub fn open_with(path: &Path, ring: impl Fn() + Send + 'static) -> Result<Self, OpenError> {
         let fail = |source| OpenError { path: path.to_owned(), source };
         let connection = Connection::open(path).map_err(fail)?;
         let map = read_all(&connection).map_err(fail)?;
         let (writes, queue) = channel();
         let (tell, trouble) = channel();
         let shared = Arc::new(Shared::default());
-        let mut writer = Writer { connection, shared: shared.clone(), tell, path: path.to_owned() };
+        let mut writer =
+            Writer { connection, shared: shared.clone(), tell, path: path.to_owned(), ring: Box::new(ring) };
         let writer = std::thread::Builder::new()
             .name("astdb".into())
             .spawn(move || writer.run(&queue))
             .map_err(|error| fail(rusqlite::Error::ToSqlConversionFailure(Box::new(error))))?;
-        Ok(Self { map, writes: Some(writes), shared, trouble, writer: Some(writer) })
+        Ok(Self { map, writes: Some(writes), sent: 0, shared, trouble, writer: Some(writer) })
     }
 
     /// A value.
@@ -147,6 +158,17 @@ impl AstDb {
     pub fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
     }
+    /// How much was written so far, for [`Self::is_saved`].
+    pub fn mark(&self) -> u64 {
+        self.sent
+    }
+    /// Whether what was written before this mark is in the file, and the file on the disk.
+    pub fn is_saved(&self, mark: u64) -> bool {
+        // First: the writer looks for it after it has counted what it has written, so that one of both sees the other.
+        self.shared.awaited.store(true, Ordering::SeqCst);
+        let waiting = self.shared.waiting.load(Ordering::SeqCst) as u64;
+        self.sent.saturating_sub(waiting) >= mark
+    }
     /// What the writer has to complain about, once each.
     pub fn trouble(&self) -> Option<String> {
         self.trouble.try_recv().ok()
@@ -159,12 +181,13 @@ impl AstDb {
         }
     }
 
-    fn send(&self, write: impl FnOnce() -> Write) -> bool {
+    fn send(&mut self, write: impl FnOnce() -> Write) -> bool {
         let Some(writes) = &self.writes else { return false };
-        if self.shared.waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX && writes.send(write()).is_ok() {
+        if self.shared.waiting.fetch_add(1, Ordering::SeqCst) < WAITING_MAX && writes.send(write()).is_ok() {
+            self.sent += 1;
             return true;
         }
-        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
         false
     }
 }
@@ -196,6 +219,12 @@ impl call::Database for AstDb {
     fn list(&self, prefix: &str) -> Vec<(String, String)> {
         self.under(prefix).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
+    fn mark(&self) -> u64 {
+        AstDb::mark(self)
+    }
+    fn is_saved(&mut self, mark: u64) -> bool {
+        AstDb::is_saved(self, mark)
+    }
     fn trouble(&mut self) -> Option<String> {
         AstDb::trouble(self)
     }
@@ -216,6 +245,8 @@ fn tree(family: &str, prefix: &str) -> String {
 fn read_all(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
     // Another process may hold the file for a moment: a backup, or an Asterisk that is going down.
     connection.busy_timeout(Duration::from_secs(5))?;
+    // What counts as saved outlives a power cut, too: the folder is synced after the journal has gone from it.
+    connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS astdb(key VARCHAR(256), value VARCHAR(256), PRIMARY KEY(key))",
     )?;
@@ -234,6 +265,7 @@ struct Writer {
     shared: Arc<Shared>,
     tell: Sender<String>,
     path: PathBuf,
+    ring: Box<dyn Fn() + Send>,
 }
 
 impl Writer {
@@ -254,12 +286,15 @@ impl Writer {
             for write in batch {
                 match write {
                     Write::Put(..) | Write::Delete(_) => {
-                        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                        self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
                     }
                     Write::Flush(done) => {
                         let _ = done.send(());
                     }
                 }
+            }
+            if self.shared.awaited.swap(false, Ordering::SeqCst) {
+                (self.ring)();
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Records of calls, channel events and queues while the process that writes them is killed, again and again.
+//! Records of calls, channel events and queues, and values of the internal database, while the process that writes them is
+//! killed, again and again.
 
 mod common;
 
@@ -10,6 +11,8 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use store::astdb::{AstDb, FILE_NAME};
 use store::cdr::{CEL_FOLDER, CdrSink, Line, Row, Sink};
 use store::config::cdr::{CdrCsv, CdrTable};
 
@@ -162,6 +165,73 @@ fn no_kill_loses_or_tears_a_record_that_was_said_to_be_written() {
         let lost: Vec<&u64> = acknowledged.difference(&once).collect();
         assert!(lost.is_empty(), "{place} lost {lost:?}");
     }
+}
+
+/// Writes values to the internal database until it is killed; says the number of each that is on the disk.
+#[test]
+#[ignore = "the process that the next test kills"]
+fn writes_values_until_it_is_killed() {
+    let Some(told) = std::env::var_os(CHILD) else { return };
+    let told = told.into_string().unwrap();
+    let (first, folder) = told.split_once(' ').unwrap();
+    let first: u64 = first.parse().unwrap();
+    let (bell, rings) = channel();
+    let ring = move || bell.send(()).unwrap_or_default();
+    let mut db = AstDb::open_with(&Path::new(folder).join(FILE_NAME), ring).unwrap();
+    let mut number = first;
+    loop {
+        // Bursts of different lengths, so that kills meet short transactions and long ones.
+        for _ in 0..1 + number % 97 {
+            number += 1;
+            assert!(db.put("kept", &number.to_string(), &text(number)));
+            // What is deleted is gone for good, too.
+            assert!(db.put("gone", &number.to_string(), "") && db.delete("gone", &number.to_string()));
+        }
+        let mark = db.mark();
+        while !db.is_saved(mark) {
+            rings.recv().unwrap();
+        }
+        println!("written values {number}");
+    }
+}
+
+#[test]
+fn no_kill_loses_a_value_that_was_said_to_be_saved() {
+    let folder = Scratch::new("kills-astdb");
+    let mut random = base::Random::new(12);
+    let (mut kept, mut said) = (0, 0);
+    for run in 0..KILLS {
+        let first = run * RUN;
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_values_until_it_is_killed", "--ignored", "--nocapture"])
+            .env(CHILD, format!("{first} {}", folder.0.display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut after, spin) = (1 + random.below(30).cast_signed(), random.below(2_000_000));
+        let mut last = first;
+        for told in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let told = told.unwrap();
+            let Some((_, number)) = told.split_once("written values ") else { continue };
+            let Ok(number) = number.parse() else { continue };
+            last = number;
+            after -= 1;
+            if after == 0 {
+                (0..spin).for_each(|_| std::hint::spin_loop());
+                let _ = child.kill();
+            }
+        }
+        child.wait().unwrap();
+        let db = AstDb::open(&folder.0.join(FILE_NAME)).unwrap();
+        for number in first + 1..=last {
+            let value = db.get("kept", &number.to_string());
+            assert_eq!(value, Some(text(number).as_str()), "{number} of {last}");
+            assert!(!db.exists("gone", &number.to_string()), "{number} of {last}");
+        }
+        (kept, said) = (db.count("/kept"), said + last - first);
+    }
+    assert!(said > 500, "{said}");
+    assert!(kept as u64 >= said, "{kept} {said}");
 }
 
 #[test]

@@ -4,11 +4,12 @@ mod common;
 
 use call::{Cdr, Level};
 use common::Scratch;
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::astdb::{AstDb, FILE_NAME, KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -106,6 +107,42 @@ fn astdb_order_of_writes_to_a_key_is_kept_over_many_batches() {
     let map: Vec<_> = db.under("").map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     drop(db);
     assert_eq!(rows(&dir.0.join(FILE_NAME)), map);
+}
+
+#[test]
+fn astdb_says_what_is_on_the_disk_and_rings_when_more_of_it_is() {
+    let dir = Scratch::new("astdb-saved");
+    let path = dir.0.join(FILE_NAME);
+    let (bell, rings) = mpsc::channel();
+    let mut db = AstDb::open_with(&path, move || bell.send(()).unwrap()).unwrap();
+    assert!(db.is_saved(db.mark()), "there is nothing to save");
+    // The disk stands still: nobody else gets at the file.
+    let mut holder = Connection::open(&path).unwrap();
+    let held = holder.transaction_with_behavior(TransactionBehavior::Exclusive).unwrap();
+    assert!(db.put("f", "first", "1"));
+    let first = db.mark();
+    assert!(db.put("f", "second", "2") && db.delete("f", "first"));
+    let all = db.mark();
+    assert!(!db.is_saved(first) && !db.is_saved(all));
+    assert_eq!(rings.try_recv(), Err(TryRecvError::Empty));
+    held.commit().unwrap();
+    while !db.is_saved(all) {
+        rings.recv_timeout(Duration::from_secs(60)).expect("whoever has asked in vain is told");
+    }
+    assert!(db.is_saved(first), "what was written before is there, too");
+    assert_eq!(rows(&path), [("/f/second".to_owned(), "2".to_owned())]);
+    // What is refused is nothing to wait for.
+    assert!(!db.put("f", "long", &"v".repeat(VALUE_BYTES_MAX + 1)));
+    assert_eq!(db.mark(), all);
+    // Each that asks in vain is told, however often others have been.
+    for n in 0..200 {
+        assert!(db.put("f", "count", &n.to_string()));
+        let mark = db.mark();
+        while !db.is_saved(mark) {
+            rings.recv_timeout(Duration::from_secs(60)).expect("it is told each time");
+        }
+        assert_eq!(rows(&path)[0].1, n.to_string());
+    }
 }
 
 fn record(src: &str, account: &str) -> Cdr {

@@ -1,6 +1,6 @@
 //! Queue(): who waits hears music, who is called answers, and what is written says so.
 
-use e2e::{Phone, Server, Site, Speak, wait};
+use e2e::{Phone, Server, Site, Speak, Sqlite, wait};
 
 const QUEUES: &str = "
 [general]
@@ -287,6 +287,80 @@ fn who_presses_a_key_hangs_up_keeps_the_place_and_is_called_when_a_member_has_an
     anna.hang_up();
     caller.until_hung_up();
     until_written(&server, "late|PJSIP/anna|COMPLETEAGENT");
+    server.until_idle();
+    server.assert_healthy();
+}
+
+#[test]
+fn who_is_to_be_called_back_is_called_by_the_process_after_the_one_that_was_killed() {
+    let Office { mut server, mut caller, mut anna, mut ben } = office("queue-callback-kill");
+    // A row that is not ours, which is on the disk before what comes later.
+    server.cli("database put Queue/Callbacks 77 somebody=else");
+    caller.must_register();
+    caller.must_call("302");
+    hears(&caller, MUSIC);
+    caller.media.type_digits("9");
+    caller.until_hung_up();
+    // What it said before it was killed is all that it has promised.
+    assert_eq!(server.database("queue", "callback"), "SUCCESS");
+    server.kill_and_restart();
+    server.until_logged(&["NOTICE", "1 callers are still to be called back"]);
+    server.until_logged(&["ERROR", "1 rows of Queue/Callbacks in the database are not followed"]);
+    server.cli("database del Queue/Callbacks 77");
+    let stands = |server: &Server| {
+        wait::until_true("it stands", || server.cli("queue show late").contains("Local/caller@test"));
+    };
+    stands(&server);
+    // Nor does an end that waits for calls wait for it, or forget it.
+    server.run("core stop gracefully");
+    wait::until("it ends", || server.ended());
+    server.kill_and_restart();
+    stands(&server);
+    ben.must_call("302");
+    anna.must_call("join");
+    anna.until_hung_up();
+    let at_member = anna.ring();
+    anna.take(&at_member);
+    let at_caller = caller.ring();
+    caller.take(&at_caller);
+    for (phone, hertz) in [(&anna, CALLER), (&caller, ANNA)] {
+        hears(phone, hertz);
+    }
+    hears(&ben, MUSIC);
+    ben.hang_up();
+    let rows = || server.cli("database show Queue/Callbacks");
+    assert!(rows().contains("0 results found"), "{}", rows());
+    until_written(&server, "late|NONE|ABANDON");
+    // Who talks is called no more.
+    server.kill_and_restart();
+    assert!(server.cli("queue show late").contains("No Callers"), "{}", server.cli("queue show late"));
+    assert_eq!(server.channels(), 0);
+    server.assert_healthy();
+}
+
+#[test]
+fn nobody_is_told_of_a_call_back_that_the_disk_has_not_taken_and_nobody_else_waits_for_the_disk() {
+    if !e2e::installed(&["sqlite3"]) {
+        return;
+    }
+    let Office { mut server, mut caller, mut anna, .. } = office("queue-callback-disk");
+    let file = Sqlite { path: server.site.place.join("db/astdb.sqlite3") };
+    let held = file.hold();
+    caller.must_call("302");
+    hears(&caller, MUSIC);
+    caller.media.type_digits("9");
+    until_written(&server, "late|NONE|EXITWITHKEY");
+    // Meanwhile others are served.
+    anna.must_call("303");
+    hears(&anna, MUSIC);
+    caller.until_hung_up();
+    assert_eq!(server.database("queue", "callback"), "UNSAVED");
+    anna.until_hung_up();
+    drop(held);
+    wait::until_true("the disk has all", || {
+        file.sql("SELECT value FROM astdb WHERE key = '/queue/callback'") == "UNSAVED"
+    });
+    assert_eq!(file.sql("SELECT count(*) FROM astdb WHERE key LIKE '/Queue/Callbacks/%'"), "0");
     server.until_idle();
     server.assert_healthy();
 }

@@ -145,6 +145,18 @@ impl World {
     pub fn database(&mut self, family: &str, key: &str, value: &str) {
         self.state.borrow_mut().db.insert((family.to_owned(), key.to_owned()), value.to_owned());
     }
+    /// All that the database holds: what a process leaves to the next one.
+    pub fn database_rows(&self) -> Vec<(String, String, String)> {
+        let state = self.state.borrow();
+        state.db.iter().map(|((family, key), value)| (family.clone(), key.clone(), value.clone())).collect()
+    }
+    /// Lets nothing that the database is given reach the disk, or all of it again.
+    pub fn stop_disk(&mut self, stands: bool) {
+        self.state.borrow_mut().disk_stands = stands;
+        if !stands {
+            self.shard.core.borrow_mut().database_saved();
+        }
+    }
 
     /// A call comes in from a phone; `acts` happen after so many milliseconds from this moment. The caller starts the
     /// dialplan on it.

@@ -65,8 +65,8 @@ pub(crate) struct Asked {
     pub(crate) agi: String,
     pub(crate) gosub: String,
     pub(crate) macro_name: String,
-    /// Who waits is nobody's phone yet: it is called when a member has answered, and may ring so long.
-    pub(crate) rings_first: Option<Duration>,
+    /// Who waits is nobody's phone yet: it is called when a member has answered.
+    pub(crate) rings_first: Option<callback::First>,
 }
 
 async fn queue(call: &Call, text: &str) -> Outcome {

@@ -26,10 +26,10 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     call.set("DIALEDPEERNUMBER", number);
     waiting.voice.hush();
-    match waiting.asked.rings_first {
+    match &waiting.asked.rings_first {
         None => caller.answer()?,
-        Some(long) => {
-            if let Err(status) = callback::reach(call, leg.chan(), long).await? {
+        Some(first) => {
+            if let Err(status) = callback::reach(call, leg.chan(), first.ring).await? {
                 let exit = Exit::Withdrawn(format!("CALLBACK {status}"));
                 waiting.tell(Input::Left(exit.clone()));
                 return Ok(Some(Out::Left(exit)));
@@ -53,6 +53,9 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         return lost(waiting, &leg).await;
     };
     waiting.tell(Input::Connected { bridged });
+    if let Some(first) = &waiting.asked.rings_first {
+        callback::served(caller, first);
+    }
     let options = &waiting.asked.options;
     if !options.ignore_parties {
         let parties =
