@@ -8,6 +8,7 @@ pub(crate) mod probe;
 pub(crate) mod process;
 
 use std::io;
+use std::iter;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -281,12 +282,23 @@ pub(crate) struct RecvBatch {
     sizes: [(usize, usize); BATCH],
 }
 
-/// One received datagram.
+/// What one place of a batch received: a datagram, or several of one sender that the kernel has left joined.
 pub(crate) struct Received<'a> {
     pub(crate) from: SocketAddr,
     /// The address it was sent to, when the socket asks for it.
     pub(crate) local: Option<IpAddr>,
-    pub(crate) bytes: &'a [u8],
+    bytes: &'a [u8],
+    /// The length of each but the last, when there are several.
+    segment: Option<usize>,
+}
+
+impl<'a> Received<'a> {
+    /// The datagrams in order; one without bytes is one, too.
+    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let parts = self.segment.and_then(|length| self.bytes.split_at_checked(length));
+        let (first, rest) = parts.unwrap_or((self.bytes, &[]));
+        iter::once(first).chain(rest.chunks(first.len().max(1)))
+    }
 }
 
 impl RecvBatch {
@@ -343,13 +355,15 @@ impl RecvBatch {
         Ok(count)
     }
 
-    /// The datagram in place `index` of the last `receive`; `None` outside it or when it came from no IP address.
+    /// What is in place `index` of the last `receive`; `None` outside it or when it came from no IP address.
     pub(crate) fn get(&self, index: usize) -> Option<Received<'_>> {
         let (len, control_len) = *self.sizes.get(index)?;
         let bytes = self.bytes.chunks_exact(DATAGRAM_BYTES).nth(index)?.get(..len)?;
         let from = self.names.get(index)?.to_std()?;
         let control = self.control.get(index)?.0.get(..control_len)?;
-        Some(Received { from, local: destination(control), bytes })
+        let local = Messages(control).find_map(|(level, kind, body)| destination(level, kind, body));
+        let segment = Messages(control).find_map(|(level, kind, body)| segment(level, kind, body));
+        Some(Received { from, local, bytes, segment })
     }
 }
 
@@ -397,24 +411,34 @@ pub(crate) fn next_error(fd: &OwnedFd, buffer: &mut [u8]) -> Option<Option<Netwo
     Some(of_peer)
 }
 
-/// Origin, ICMP type and ICMP code of the report in a control message block written by the kernel.
-fn extended_error(mut control: &[u8]) -> Option<(u8, u8, u8)> {
-    let header = mem::size_of::<libc::cmsghdr>();
-    while control.len() >= header {
-        // SAFETY: the block holds at least one header; `read_unaligned` asks nothing of its alignment.
-        let head: libc::cmsghdr = unsafe { ptr::read_unaligned(control.as_ptr().cast()) };
-        let body = control.get(header..head.cmsg_len.min(control.len()))?;
-        if matches!(
-            (head.cmsg_level, head.cmsg_type),
-            (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
-        ) {
-            // struct sock_extended_err: errno in four bytes, then origin, type and code.
-            return Some((*body.get(4)?, *body.get(5)?, *body.get(6)?));
+/// The messages of a control block that the kernel wrote: level, kind and body of each.
+struct Messages<'a>(&'a [u8]);
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = (c_int, c_int, &'a [u8]);
+    fn next(&mut self) -> Option<Self::Item> {
+        let header = mem::size_of::<libc::cmsghdr>();
+        if self.0.len() < header {
+            return None;
         }
-        // Blocks begin at multiples of the size of a word.
-        control = control.get(head.cmsg_len.max(header).next_multiple_of(mem::size_of::<usize>())..)?;
+        // SAFETY: the block holds at least one header; `read_unaligned` asks nothing of its alignment.
+        let head: libc::cmsghdr = unsafe { ptr::read_unaligned(self.0.as_ptr().cast()) };
+        let length = head.cmsg_len.min(self.0.len());
+        let body = self.0.get(header..length)?;
+        // Messages begin at multiples of the size of a word.
+        let next = length.next_multiple_of(mem::size_of::<usize>());
+        self.0 = self.0.get(next..).unwrap_or_default();
+        Some((head.cmsg_level, head.cmsg_type, body))
     }
-    None
+}
+
+/// Origin, ICMP type and ICMP code of the report in a control block.
+fn extended_error(control: &[u8]) -> Option<(u8, u8, u8)> {
+    const REPORTS: [(c_int, c_int); 2] =
+        [(libc::IPPROTO_IP, libc::IP_RECVERR), (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)];
+    let (.., body) = Messages(control).find(|(level, kind, _)| REPORTS.contains(&(*level, *kind)))?;
+    // struct sock_extended_err: errno in four bytes, then origin, type and code.
+    Some((*body.get(4)?, *body.get(5)?, *body.get(6)?))
 }
 
 /// Whether a message of ICMP says that nothing can be delivered (RFC 3261 §18.4: host, network, port or protocol
@@ -428,16 +452,9 @@ fn is_unreachable(origin: u8, kind: u8, code: u8) -> bool {
     }
 }
 
-/// The destination address in a control message block written by the kernel.
-fn destination(control: &[u8]) -> Option<IpAddr> {
-    let header = mem::size_of::<libc::cmsghdr>();
-    if control.len() < header {
-        return None;
-    }
-    // SAFETY: the block holds at least one header; `read_unaligned` asks nothing of its alignment.
-    let head: libc::cmsghdr = unsafe { ptr::read_unaligned(control.as_ptr().cast()) };
-    let body = control.get(header..head.cmsg_len.min(control.len()))?;
-    match (head.cmsg_level, head.cmsg_type) {
+/// The destination address, when a control message tells it.
+fn destination(level: c_int, kind: c_int, body: &[u8]) -> Option<IpAddr> {
+    match (level, kind) {
         // struct in_pktinfo: interface, address to answer from, address in the packet; four bytes each.
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
             let octets: [u8; 4] = body.get(8..12)?.try_into().ok()?;
@@ -452,6 +469,15 @@ fn destination(control: &[u8]) -> Option<IpAddr> {
     }
 }
 
+/// The length of the datagrams that the kernel has left joined, when a control message tells it.
+fn segment(level: c_int, kind: c_int, body: &[u8]) -> Option<usize> {
+    if (level, kind) != (libc::SOL_UDP, libc::UDP_GRO) {
+        return None;
+    }
+    let length = c_int::from_ne_bytes(body.get(..4)?.try_into().ok()?);
+    usize::try_from(length).ok().filter(|length| *length > 0)
+}
+
 /// A datagram that waits to be sent; its bytes are `arena[start..start + len]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing {
@@ -462,73 +488,140 @@ pub(crate) struct Outgoing {
     pub(crate) len: usize,
 }
 
-/// Sends up to `BATCH` datagrams with one system call and says how many the kernel took.
+/// Fewer datagrams than these are not joined: there is little to gain, and each network device takes them as they are.
+const JOINED_LEAST: usize = 4;
+/// Most datagrams that the kernel takes as one (UDP_MAX_SEGMENTS of Linux 4.18).
+const JOINED_MOST: usize = 64;
+/// Most bytes of datagrams that are joined, so that they are one datagram of IP.
+const JOINED_BYTES: usize = 65_000;
+/// Longest datagram that is joined to others: what an Ethernet carries whole by IPv6 as by IPv4.
+const SEGMENT_BYTES: usize = 1452;
+
+/// How many datagrams, from the first on, may be sent as one message, which the kernel takes apart again, or the receiver
+/// when it is on this machine: of one length, to one address, one behind the other in the arena. The last may be shorter.
+pub(crate) fn joined(datagrams: &[Outgoing]) -> usize {
+    let Some((first, others)) = datagrams.split_first() else { return 0 };
+    if first.len == 0 || first.len > SEGMENT_BYTES {
+        return 1;
+    }
+    let (mut count, mut end) = (1, first.start + first.len);
+    for next in others.iter().take(JOINED_MOST - 1) {
+        let follows = next.to == first.to && next.local == first.local && next.start == end;
+        let fits = (1..=first.len).contains(&next.len) && end + next.len - first.start <= JOINED_BYTES;
+        if !(follows && fits) {
+            break;
+        }
+        (count, end) = (count + 1, end + next.len);
+        if next.len < first.len {
+            break;
+        }
+    }
+    if count < JOINED_LEAST { 1 } else { count }
+}
+
+/// Sends datagrams with one system call and says how many the kernel took. With `joins`, those that can be are joined.
 ///
-/// An error means that the first of them could not be sent.
-pub(crate) fn send_batch(fd: &OwnedFd, arena: &[u8], datagrams: &[Outgoing]) -> io::Result<usize> {
+/// An error means that the first of them, or those that are joined to it, could not be sent.
+pub(crate) fn send_batch(
+    fd: &OwnedFd,
+    arena: &[u8],
+    datagrams: &[Outgoing],
+    joins: bool,
+) -> io::Result<usize> {
     match datagrams.len() {
-        0..=SMALL_BATCH => send_up_to::<SMALL_BATCH>(fd, arena, datagrams),
-        _ => send_up_to::<BATCH>(fd, arena, datagrams),
+        0..=SMALL_BATCH => send_up_to::<SMALL_BATCH>(fd, arena, datagrams, joins),
+        _ => send_up_to::<BATCH>(fd, arena, datagrams, joins),
     }
 }
 
-fn send_up_to<const N: usize>(fd: &OwnedFd, arena: &[u8], datagrams: &[Outgoing]) -> io::Result<usize> {
-    let count = datagrams.len().min(N);
+fn send_up_to<const N: usize>(
+    fd: &OwnedFd,
+    arena: &[u8],
+    mut datagrams: &[Outgoing],
+    joins: bool,
+) -> io::Result<usize> {
     let mut names: [RawAddr; N] = [RawAddr::empty(); N];
     let mut control = [Control([0; CONTROL_BYTES]); N];
+    let (mut counts, mut messages) = ([0; N], 0);
     // SAFETY: all-zero bytes are a valid `iovec` and a valid `mmsghdr` (null pointers, zero lengths).
     let (mut parts, mut heads): ([libc::iovec; N], [libc::mmsghdr; N]) =
         unsafe { (mem::zeroed(), mem::zeroed()) };
-    let places = heads.iter_mut().zip(&mut parts).zip(&mut names).zip(&mut control).zip(datagrams);
-    for ((((head, part), name), control), datagram) in places.take(count) {
-        let bytes = arena.get(datagram.start..datagram.start + datagram.len).unwrap_or(&[]);
-        *name = RawAddr::new(datagram.to);
+    let places = heads.iter_mut().zip(&mut parts).zip(&mut names).zip(&mut control).zip(&mut counts);
+    for ((((head, part), name), control), count) in places {
+        let Some(first) = datagrams.first() else { break };
+        *count = if joins { joined(datagrams) } else { 1 };
+        let (now, later) = datagrams.split_at_checked(*count).unwrap_or((datagrams, &[]));
+        let len: usize = now.iter().map(|datagram| datagram.len).sum();
+        let bytes = arena.get(first.start..first.start + len).unwrap_or(&[]);
+        *name = RawAddr::new(first.to);
         *part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(), iov_len: bytes.len() };
         head.msg_hdr.msg_name = (&raw mut name.storage).cast();
         head.msg_hdr.msg_namelen = name.len;
         head.msg_hdr.msg_iov = part;
         head.msg_hdr.msg_iovlen = 1;
-        if let Some(local) = datagram.local {
-            head.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-            head.msg_hdr.msg_controllen = write_source(&mut control.0, local);
+        let mut used = first.local.map_or(0, |local| write_source(&mut control.0, local));
+        if now.len() > 1 {
+            used += write_segment(control.0.get_mut(used..).unwrap_or_default(), first.len);
         }
+        if used > 0 {
+            head.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            head.msg_hdr.msg_controllen = used;
+        }
+        (datagrams, messages) = (later, messages + 1);
     }
-    // SAFETY: the first `count` heads point at names, parts and control room on this stack frame and at bytes of
+    // SAFETY: the first `messages` heads point at names, parts and control room on this stack frame and at bytes of
     // `arena`, each with its true length; the kernel only reads them.
     let sent = check(unsafe {
         libc::sendmmsg(
             fd.as_raw_fd(),
             heads.as_mut_ptr(),
-            count as libc::c_uint,
+            messages as libc::c_uint,
             libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
         )
     })?;
-    Ok(usize::try_from(sent).unwrap_or(0))
+    Ok(counts.iter().take(usize::try_from(sent).unwrap_or(0)).sum())
+}
+
+/// Whether an error may be one of joined datagrams alone.
+pub(crate) fn is_of_joining(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
 /// Writes a packet-info control message that chooses the source address; returns its length.
-fn write_source(control: &mut [u8; CONTROL_BYTES], local: IpAddr) -> usize {
-    let header = mem::size_of::<libc::cmsghdr>();
-    let (level, kind, body, used): (_, _, [u8; 20], usize) = match local {
+fn write_source(control: &mut [u8], local: IpAddr) -> usize {
+    let mut body = [0; 20];
+    match local {
+        // struct in_pktinfo: interface, address to send from, address in the packet; four bytes each.
         IpAddr::V4(ip) => {
-            let mut body = [0; 20];
             body[4..8].copy_from_slice(&ip.octets());
-            (libc::IPPROTO_IP, libc::IP_PKTINFO, body, 12)
+            write_message(control, libc::IPPROTO_IP, libc::IP_PKTINFO, &body[..12])
         }
+        // struct in6_pktinfo: sixteen bytes of address, then the interface.
         IpAddr::V6(ip) => {
-            let mut body = [0; 20];
             body[..16].copy_from_slice(&ip.octets());
-            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, body, 20)
+            write_message(control, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &body)
         }
-    };
+    }
+}
+
+/// Writes a control message that says how long each of the joined datagrams is; returns its length.
+fn write_segment(control: &mut [u8], length: usize) -> usize {
+    let length = u16::try_from(length).unwrap_or(u16::MAX);
+    write_message(control, libc::SOL_UDP, libc::UDP_SEGMENT, &length.to_ne_bytes())
+}
+
+/// Writes a control message at the front; returns its length in whole words, as CMSG_SPACE does, 0 without room for it.
+fn write_message(control: &mut [u8], level: c_int, kind: c_int, body: &[u8]) -> usize {
+    let header = mem::size_of::<libc::cmsghdr>();
+    let Some((front, room)) = control.split_at_mut_checked(header) else { return 0 };
+    let Some(room) = room.get_mut(..body.len()) else { return 0 };
     // SAFETY: all-zero bytes are a valid `cmsghdr`.
     let mut head: libc::cmsghdr = unsafe { mem::zeroed() };
-    (head.cmsg_len, head.cmsg_level, head.cmsg_type) = (header + used, level, kind);
-    // SAFETY: the block is longer than a header; `write_unaligned` asks nothing of its alignment.
-    unsafe { ptr::write_unaligned(control.as_mut_ptr().cast(), head) };
-    control[header..header + used].copy_from_slice(&body[..used]);
-    // The block's length counts whole words, as CMSG_SPACE does.
-    header + used.next_multiple_of(8)
+    (head.cmsg_len, head.cmsg_level, head.cmsg_type) = (header + body.len(), level, kind);
+    // SAFETY: `front` is as long as a header; `write_unaligned` asks nothing of its alignment.
+    unsafe { ptr::write_unaligned(front.as_mut_ptr().cast(), head) };
+    room.copy_from_slice(body);
+    header + body.len().next_multiple_of(mem::size_of::<usize>())
 }
 
 /// A set of descriptors to wait for.
@@ -692,4 +785,65 @@ pub(crate) fn clock_nanos(clock: libc::clockid_t) -> u64 {
 pub(crate) fn raise(signal: c_int) {
     // SAFETY: no pointers; the tests that use it have blocked the signal.
     unsafe { libc::raise(signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Datagrams one behind the other, to these ports and of these lengths.
+    fn run(datagrams: &[(u16, usize)]) -> Vec<Outgoing> {
+        let mut start = 0;
+        let each = |(port, len): &(u16, usize)| {
+            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            let datagram = Outgoing { to, local: None, start, len: *len };
+            start += len;
+            datagram
+        };
+        datagrams.iter().map(each).collect()
+    }
+
+    #[test]
+    fn datagrams_of_one_length_to_one_address_are_joined_and_the_last_may_be_shorter() {
+        for (name, datagrams, expected) in [
+            ("none", vec![], 0),
+            ("one", vec![(1, 100)], 1),
+            ("few", vec![(1, 100); 3], 1),
+            ("enough", vec![(1, 100); 4], 4),
+            ("a shorter one ends it", [[(1, 100); 4].as_slice(), &[(1, 50), (1, 50)]].concat(), 5),
+            ("a longer one does not belong", [[(1, 100); 4].as_slice(), &[(1, 101)]].concat(), 4),
+            ("to somebody else", [[(1, 100); 5].as_slice(), &[(2, 100)]].concat(), 5),
+            ("nothing in the first", vec![(1, 0); 9], 1),
+            ("nothing in the last", [[(1, 100); 4].as_slice(), &[(1, 0)]].concat(), 4),
+            ("too long for an Ethernet", vec![(1, 1453); 9], 1),
+            ("as many as the kernel takes", vec![(1, 10); 99], JOINED_MOST),
+            ("as many bytes as a datagram has", vec![(1, 1452); 99], JOINED_BYTES / 1452),
+        ] {
+            assert_eq!(joined(&run(&datagrams)), expected, "{name}");
+        }
+        let mut apart = run(&[(1, 100); 9]);
+        apart[4].start += 1;
+        assert_eq!(joined(&apart), 4, "not one behind the other");
+        apart[2].local = Some(Ipv4Addr::LOCALHOST.into());
+        assert_eq!(joined(&apart), 1, "from another address of ours");
+    }
+
+    #[test]
+    fn what_is_written_into_a_control_block_is_what_is_read_from_it() {
+        for (local, used) in [("192.0.2.1", 32), ("2001:db8::1", 40)] {
+            let (mut control, local): (_, IpAddr) = ([0; CONTROL_BYTES], local.parse().unwrap());
+            let source = write_source(&mut control, local);
+            let segment = write_segment(&mut control[source..], 1170);
+            assert_eq!((source, segment), (used, 24), "both have room");
+            let read: Vec<_> = Messages(&control[..source + segment]).collect();
+            assert_eq!(read.len(), 2);
+            assert_eq!(
+                (read[1].0, read[1].1, read[1].2),
+                (libc::SOL_UDP, libc::UDP_SEGMENT, &1170_u16.to_ne_bytes()[..])
+            );
+            assert_eq!(write_message(&mut control[..20], 1, 2, &[0; 8]), 0, "no room");
+        }
+        assert_eq!(Messages(&[0; 15]).count(), 0, "less than a message");
+        assert!(Messages(&[0xff; 64]).count() <= 1, "a length that is not true");
+    }
 }

@@ -157,6 +157,54 @@ fn a_hundred_datagrams_leave_in_two_batches_and_all_arrive() {
 }
 
 #[test]
+fn datagrams_that_the_kernel_may_join_arrive_as_they_were_sent() {
+    for (bind, to, local) in [
+        ("127.0.0.1:0", "127.0.0.1:0", None),
+        ("0.0.0.0:0", "127.0.0.1:0", Some("127.0.0.9")),
+        ("[::]:0", "[::1]:0", Some("::1")),
+    ] {
+        let mut net = Net::new(Limits::default()).unwrap();
+        let (Ok(sender), Ok(receiver)) =
+            (net.bind_udp(bind.parse().unwrap()), net.bind_udp(to.parse().unwrap()))
+        else {
+            println!("skipped: {bind} is not available here");
+            continue;
+        };
+        let (to, local) = (net.udp_addr(receiver).unwrap(), local.map(|ip| ip.parse().unwrap()));
+        let alone = UdpSocket::bind(SocketAddr::new(to.ip(), 0)).unwrap();
+        alone.set_read_timeout(Some(GUARD)).unwrap();
+        let lengths: Vec<usize> = [[1200; 59].as_slice(), &[700], &[300; 3], &[0; 5], &[40; 30]].concat();
+        let bytes = |number: usize| vec![number as u8; lengths[number]];
+        for number in 0..lengths.len() {
+            net.send_udp(sender, local, to, &bytes(number));
+            net.send_udp(sender, local, to, &bytes(number));
+            net.send_udp(sender, local, alone.local_addr().unwrap(), &bytes(number));
+        }
+        // One after the other, so that they lie side by side.
+        for number in 0..lengths.len() {
+            net.send_udp(sender, local, to, &bytes(number));
+        }
+        let seen = turn(&mut net, 3 * lengths.len());
+        let twice = (0..lengths.len()).flat_map(|number| [number, number]);
+        let expected: Vec<Vec<u8>> = twice.chain(0..lengths.len()).map(bytes).collect();
+        let came: Vec<Vec<u8>> = seen
+            .into_iter()
+            .map(|event| match event {
+                Seen::Datagram(_, ours, bytes) if ours == to => bytes,
+                other => panic!("{bind}: {other:?}"),
+            })
+            .collect();
+        assert!(came == expected, "{bind}");
+        let mut buffer = [0; 2048];
+        for number in 0..lengths.len() {
+            assert_eq!(patiently(|| alone.recv(&mut buffer)).unwrap(), lengths[number], "{bind} {number}");
+        }
+        assert_eq!(net.stats().datagrams_in, 3 * lengths.len() as u64);
+        assert_eq!(net.stats().datagrams_out, 4 * lengths.len() as u64);
+    }
+}
+
+#[test]
 fn a_wildcard_bind_knows_where_a_datagram_was_sent_and_answers_from_there() {
     let cases = [("0.0.0.0:0", "127.0.0.7"), ("[::]:0", "::1")];
     for (bind, local) in cases {

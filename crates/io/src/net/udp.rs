@@ -23,6 +23,8 @@ struct Bound {
     wanted: usize,
     /// Whoever sends here waits for each answer: what comes is no reason for a nap.
     prompt: bool,
+    /// The kernel takes several datagrams as one and takes them apart; not every device and every way lets it.
+    joins: bool,
 }
 
 pub(super) struct Udp {
@@ -127,13 +129,16 @@ impl Udp {
         let count = self.batch.receive(&bound.fd, bound.wanted).unwrap_or(0);
         bound.wanted = if count == bound.wanted { BATCH } else { QUIET_BATCH };
         let (default, prompt) = (bound.addr, bound.prompt);
-        stats.datagrams_in += count as u64;
-        for index in 0..count {
-            let Some(datagram) = self.batch.get(index) else { continue };
-            let local = datagram.local.map_or(default, |ip: IpAddr| SocketAddr::new(ip, default.port()));
-            sink(NetEvent::Datagram { transport: id, from: datagram.from, local, bytes: datagram.bytes });
+        let before = stats.datagrams_in;
+        for received in (0..count).filter_map(|index| self.batch.get(index)) {
+            let from = received.from;
+            let local = received.local.map_or(default, |ip: IpAddr| SocketAddr::new(ip, default.port()));
+            for bytes in received.datagrams() {
+                stats.datagrams_in += 1;
+                sink(NetEvent::Datagram { transport: id, from, local, bytes });
+            }
         }
-        if prompt { 0 } else { count as u64 }
+        if prompt { 0 } else { stats.datagrams_in - before }
     }
 
     /// Queues a datagram; true when the queue holds a whole batch and wants to be flushed.
@@ -161,8 +166,8 @@ impl Udp {
             rest = later;
             self.scratch.clear();
             self.scratch.extend(now.iter().map(|(_, datagram)| *datagram));
-            let Some(bound) = self.bound.get(id.0 as usize).and_then(Option::as_ref) else { continue };
-            send_run(&bound.fd, &self.arena, &self.scratch, stats, |to, why| {
+            let Some(bound) = self.bound.get_mut(id.0 as usize).and_then(Option::as_mut) else { continue };
+            send_run(bound, &self.arena, &self.scratch, stats, |to, why| {
                 refused(Refused { transport: id, to, why });
             });
         }
@@ -178,15 +183,15 @@ impl Udp {
 const ARENA_KEPT_BYTES: usize = BATCH * 2048;
 
 fn send_run(
-    fd: &OwnedFd,
+    bound: &mut Bound,
     arena: &[u8],
     mut run: &[Outgoing],
     stats: &mut NetStats,
     mut refused: impl FnMut(SocketAddr, io::ErrorKind),
 ) {
-    let mut once_more = true;
+    let (mut once_more, mut joins) = (true, bound.joins);
     while let Some(first) = run.first() {
-        let taken = match sys::send_batch(fd, arena, run) {
+        let taken = match sys::send_batch(&bound.fd, arena, run, joins) {
             Ok(0) => return,
             Ok(sent) => {
                 stats.datagrams_out += sent as u64;
@@ -197,6 +202,13 @@ fn send_run(
             Err(error) if error.kind() != io::ErrorKind::WouldBlock && once_more => {
                 once_more = false;
                 continue;
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock && joins && sys::joined(run) > 1 => {
+                // Each by itself costs more and always works. It stays so where the way is too narrow for them, or no
+                // device on it takes them apart.
+                joins = false;
+                bound.joins = !sys::is_of_joining(&error);
+                0
             }
             Err(error) => {
                 // The error is the first datagram's: no route, too long, or no room. The rest may still go.
@@ -230,8 +242,10 @@ fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId) -> io::Result<Bound> {
     let _silent = sys::set_option(&fd, level, option, 1);
     // A smaller buffer than asked for still works.
     let _capped = sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+    // A kernel that cannot join what comes from one sender hands it over as it is.
+    let _joined = sys::set_option(&fd, libc::SOL_UDP, libc::UDP_GRO, 1);
     sys::bind(&fd, addr)?;
     let addr = sys::local_addr(&fd)?.unwrap_or(addr);
     epoll.add(fd.as_fd(), libc::EPOLLIN, key(KEY_UDP, u64::from(id.0)))?;
-    Ok(Bound { fd, addr, wildcard, wanted: QUIET_BATCH, prompt: false })
+    Ok(Bound { fd, addr, wildcard, wanted: QUIET_BATCH, prompt: false, joins: true })
 }
