@@ -139,6 +139,25 @@ fn rfc6066_3_several_names_on_one_port_each_have_their_certificate() {
 }
 
 #[test]
+fn a_port_goes_from_tls_to_tcp_and_back_by_reloads() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("turn");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-turn", &own, ""));
+    let at = tls(&server.site);
+    let secure = server.site.place.read("etc/pjsip.conf");
+    let protocol = || server.cli("pjsip show transport tls");
+    for (protocol_now, text) in [("tcp", secure.replace("protocol=tls", "protocol=tcp")), ("tls", secure)] {
+        server.site.place.write("etc/pjsip.conf", text);
+        server.cli("pjsip reload");
+        wait::until_true(protocol_now, || protocol().contains(&format!(" {protocol_now} ")));
+    }
+    Secure::connect(at, &[]).must_register("alice");
+}
+
+#[test]
 fn a_trunk_has_to_prove_the_name_that_the_configuration_calls_it_by() {
     if !installed(&["openssl"]) {
         return;
