@@ -47,7 +47,7 @@ use crate::statics::Statics;
 use crate::statsd::Statistics;
 use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
-use crate::web::Web;
+use crate::web::{PIECE_WITHIN, Web};
 
 mod answers;
 
@@ -206,7 +206,7 @@ impl Engine {
         let commands = Rc::new(RefCell::new(Cli::new(site.clone())));
         let loader = Loader::new(&site);
         let managers = Managers::new(&site, &commands);
-        let web = Web::new(&site);
+        let web = Web::new(&site, &sounds_wake);
         let asked = site.clone();
         net.set_shut_out(move |address| is_banned(&asked, address, Clock.now()));
         Self {
@@ -490,6 +490,7 @@ impl Engine {
                             self.net.keep(flow, None);
                             self.managers.manager.web(request, now);
                         }
+                        self.ask_files(now);
                         self.answer_web(&mut out);
                         let upgraded = self.web.http.take_upgraded();
                         self.carry_out(core::mem::take(&mut out));
@@ -511,7 +512,7 @@ impl Engine {
                         self.managers_changed = true;
                     }
                     FlowKind::Http => {
-                        self.web.http.closed(client);
+                        self.web.closed(client);
                         self.managers.manager.web_closed(client);
                     }
                     _ => self.sessions.closed(client),
@@ -548,6 +549,8 @@ impl Engine {
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
                 self.take_codecs();
+                self.web.take_files(&mut out);
+                self.carry_out(core::mem::take(&mut out));
                 let told = self.site.sounds.borrow_mut().take_told();
                 told.iter().for_each(|line| self.log(Level::Warning, "res_musiconhold", line));
                 if self.site.sounds.borrow_mut().take_in() {
@@ -1007,6 +1010,15 @@ impl Engine {
     fn answer_web(&mut self, out: &mut Vec<Output>) {
         for (client, answer) in self.managers.manager.take_web_answers() {
             self.web.http.answer(client, answer, out);
+        }
+    }
+    /// Has files read that pages wait for. Who does not take a piece in time is let go.
+    fn ask_files(&mut self, now: Instant) {
+        let snapshot = self.site.snapshot.borrow().clone();
+        for client in self.web.ask_files(&snapshot) {
+            if let Some(flow) = self.clients.get(&client) {
+                self.net.keep(*flow, Some(now + PIECE_WITHIN));
+            }
         }
     }
     fn tell_consoles(&mut self) {
