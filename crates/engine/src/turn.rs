@@ -18,12 +18,14 @@ use control::http::Upgraded;
 use control::site::{Counters, Site, When, Wish};
 use control::socket::{Output, Sessions};
 use driver::local::LocalDriver;
+use driver::sip::Correlation;
 use io::clock::Clock;
 use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, TlsFault, Token};
 use io::wake::Wake;
 use sip::frame::Frame;
 use sip::stack::Protocol;
 use store::Snapshot;
+use store::config::hep::UuidType;
 
 use crate::callfiles::CallFiles;
 use crate::cel::Events;
@@ -863,7 +865,11 @@ impl Engine {
         if self.capture.as_ref().map(Capture::wanted) == wanted {
             return;
         }
-        self.site.sip.borrow_mut().set_capture(wanted.is_some());
+        let correlation = wanted.map(|hep| match hep.general.uuid_type {
+            UuidType::CallId => Correlation::CallId,
+            UuidType::Channel => Correlation::Channel,
+        });
+        self.site.sip.borrow_mut().set_capture(correlation);
         let started = wanted.map(Capture::start).transpose();
         self.capture = started.unwrap_or_else(|why| {
             let line = format!("nothing is captured: {why}; raise ulimit -u");
