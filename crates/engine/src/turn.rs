@@ -16,7 +16,7 @@ use conf::Findings;
 use control::cli::{Cli, Finished};
 use control::http::Upgraded;
 use control::site::{Counters, Site, When, Wish};
-use control::socket::{Output, Sessions};
+use control::socket::{Output, Sessions, Who};
 use driver::local::LocalDriver;
 use driver::sip::Correlation;
 use io::clock::Clock;
@@ -460,9 +460,13 @@ impl Engine {
                     self.net.close_flow(flow, Closing::AtOnce);
                 }
             }
-            Turn::Opened(flow, FlowKind::Control, ..) => {
+            Turn::Opened(flow, FlowKind::Control, peer, _) => {
                 let client = self.new_client(flow);
-                self.sessions.open(client);
+                let who = match peer {
+                    Peer::Local { uid, gid } => Some(Who { uid, gid }),
+                    Peer::Ip { .. } => None,
+                };
+                self.sessions.open(client, who);
                 self.net.keep(flow, None);
             }
             Turn::Opened(flow, FlowKind::Manager, peer, _) => {

@@ -630,6 +630,7 @@ const FILES: &[&str] = &[
     "acl",
     "cdr",
     "cel",
+    "cli_permissions",
     "dialplan",
     "dnsmgr",
     "extconfig",

@@ -13,6 +13,7 @@ mod calls;
 mod catalogue;
 mod codecs;
 mod conferences;
+mod config;
 mod database;
 mod faults;
 mod grammar;
@@ -206,6 +207,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Configuration in databases", realtime::ROWS),
     ("Rows of databases", rows::ROWS),
     ("Administration", admin::ROWS),
+    ("Files of the configuration", config::ROWS),
     ("Manager interface", manager::ROWS),
 ];
 
@@ -324,6 +326,7 @@ impl Cli {
             "iax-peer" => self.iax_peer_names(),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
+            "config-module" => config::modules(),
             "action" => crate::ami::actions().map(|row| row.name.to_owned()).collect(),
             "event" => crate::ami::EVENTS.iter().map(|row| row.name.to_owned()).collect(),
             "technology" => inside::technologies(),
@@ -337,21 +340,18 @@ impl Cli {
 impl Commands for Cli {
     fn run(&mut self, call: Call<'_>) -> Answer {
         let words = grammar::words(call.line);
-        let mut best: Option<(usize, Args, &'static Row)> = None;
-        for shape in SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get())) {
-            let mut args = Args::new();
-            let Some(count) = grammar::fit(&shape.pieces, &words, &mut args) else { continue };
-            if best.as_ref().is_none_or(|(most, ..)| count > *most) {
-                best = Some((count, args, shape.row));
-            }
-        }
-        let Some((_, args, row)) = best else {
+        let shapes = SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get()));
+        let Some((args, row)) = fitting(shapes, &words) else {
             return match self.aliased(call.line) {
                 Some(line) if !line.is_empty() => self.run_as(call, &line),
                 _ => misfit(call.line, &words),
             };
         };
         let Call { session, json, may_wait, may_reach_outside, view, .. } = call;
+        if call.who.is_some_and(|who| !self.may_run(who, &words, row)) {
+            let line = text::clean(call.line);
+            return Answer::failed(format!("You don't have permissions to run '{line}' command\n"));
+        }
         let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
@@ -392,7 +392,24 @@ impl Commands for Cli {
     }
 }
 
+/// The command that fits most words, and its arguments.
+fn fitting<'a>(shapes: impl Iterator<Item = &'a Shape>, words: &[String]) -> Option<(Args, &'static Row)> {
+    let mut best: Option<(usize, Args, &'static Row)> = None;
+    for shape in shapes {
+        let mut args = Args::new();
+        let Some(count) = grammar::fit(&shape.pieces, words, &mut args) else { continue };
+        if best.as_ref().is_none_or(|(most, ..)| count > *most) {
+            best = Some((count, args, shape.row));
+        }
+    }
+    best.map(|(_, args, row)| (args, row))
+}
+
 impl Cli {
+    /// The row of the command that these words are.
+    fn row_of(words: &[String]) -> Option<&'static Row> {
+        fitting(SHAPES.iter(), words).map(|(_, row)| row)
+    }
     /// The words that may stand behind these.
     fn next_words(&self, words: &[String]) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
