@@ -5,7 +5,7 @@ use crate::secure::Authority;
 use crate::wait::SOON;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 use std::io::{ErrorKind, Read, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -43,6 +43,10 @@ impl TlsClient {
             session.complete_io(&mut socket).expect("a handshake");
         }
         StreamOwned::new(session, socket)
+    }
+    /// Whether a connection to this server goes on with the session of one before.
+    pub fn resumes(&self, server: SocketAddr) -> bool {
+        self.connect(server).conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
     /// Sends these bytes on a connection of their own, ends our half, and waits until the server has ended its half.
     pub fn pass(&self, server: SocketAddr, bytes: &[u8]) {
