@@ -134,7 +134,7 @@ mod tests {
                 line => Answer::unknown(line),
             }
         }
-        fn complete(&mut self, _line: &str) -> Vec<String> {
+        fn complete(&mut self, _line: &str, _: Option<crate::socket::Who>) -> Vec<String> {
             Vec::new()
         }
     }

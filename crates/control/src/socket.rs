@@ -288,8 +288,8 @@ impl Answer {
 pub trait Commands {
     /// Runs one command.
     fn run(&mut self, call: Call<'_>) -> Answer;
-    /// What the last word of `line` may become; empty when nothing fits.
-    fn complete(&mut self, line: &str) -> Vec<String>;
+    /// What the last word of `line` may become, in commands that this client may run; empty when nothing fits.
+    fn complete(&mut self, line: &str, who: Option<Who>) -> Vec<String>;
 }
 
 /// What the owner of the socket is to do.
@@ -423,7 +423,7 @@ impl Sessions {
                     }
                 }
                 Request::Complete { line } => {
-                    let mut words = commands.complete(&line);
+                    let mut words = commands.complete(&line, open.who);
                     words.sort_unstable();
                     words.dedup();
                     let mut frame = Vec::new();
@@ -481,7 +481,7 @@ mod tests {
                 _ => Answer::unknown(call.line),
             }
         }
-        fn complete(&mut self, line: &str) -> Vec<String> {
+        fn complete(&mut self, line: &str, _: Option<Who>) -> Vec<String> {
             ["wait", "echo"]
                 .iter()
                 .filter(|word| word.starts_with(line))

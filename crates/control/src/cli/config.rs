@@ -196,6 +196,11 @@ impl Cli {
         self.site.snapshot.borrow().permissions.allows(who, &names)
     }
 
+    /// Whether they may run it at least without arguments; what they may not is not completed.
+    pub(super) fn may_run_some(&self, who: Who, row: &'static Row) -> bool {
+        self.site.snapshot.borrow().permissions.allows(who, &heads(row))
+    }
+
     fn show_permissions(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
         let Permissions { default, sections } = &snapshot.permissions;

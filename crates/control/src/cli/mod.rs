@@ -53,7 +53,7 @@ use serde::Serialize;
 
 use crate::pages::Pages;
 use crate::site::Site;
-use crate::socket::{Answer, Call, Commands, View};
+use crate::socket::{Answer, Call, Commands, View, Who};
 pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
 pub(crate) use iax::netstats_text as iax_netstats;
@@ -364,14 +364,14 @@ impl Commands for Cli {
             Said::Usage => Answer::failed(row.usage()),
         }
     }
-    fn complete(&mut self, line: &str) -> Vec<String> {
+    fn complete(&mut self, line: &str, who: Option<Who>) -> Vec<String> {
         let mut words = grammar::words(line);
         let partial = if line.ends_with(char::is_whitespace) || line.is_empty() {
             String::new()
         } else {
             words.pop().unwrap_or_default()
         };
-        let mut found = self.next_words(&words);
+        let mut found = self.next_words(&words, who);
         for (alias, command) in &self.site.snapshot.borrow().aliases.known {
             let alias: Vec<&str> = alias.split_whitespace().collect();
             let same = words.iter().zip(&alias).all(|(word, known)| word.eq_ignore_ascii_case(known));
@@ -380,7 +380,7 @@ impl Commands for Cli {
                 (true, None, Some(rest)) => {
                     let whole: Vec<String> =
                         grammar::words(command).into_iter().chain(rest.iter().cloned()).collect();
-                    found.extend(self.next_words(&whole));
+                    found.extend(self.next_words(&whole, who));
                 }
                 _ => {}
             }
@@ -411,9 +411,10 @@ impl Cli {
         fitting(SHAPES.iter(), words).map(|(_, row)| row)
     }
     /// The words that may stand behind these.
-    fn next_words(&self, words: &[String]) -> BTreeSet<String> {
+    fn next_words(&self, words: &[String], who: Option<Who>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        for shape in SHAPES.iter().filter(|shape| !shape.old) {
+        let may_run = |shape: &&Shape| who.is_none_or(|who| self.may_run_some(who, shape.row));
+        for shape in SHAPES.iter().filter(|shape| !shape.old).filter(may_run) {
             for piece in grammar::next(&shape.pieces, words) {
                 match piece {
                     Piece::Word(known) => found.extend([known.to_owned()]),

@@ -38,7 +38,7 @@ fn help_for_the_configuration_goes_from_modules_to_one_option() {
     let json = desk.json("config show help res_hep general capture_id");
     let option = &json["modules"][0]["types"][0]["options"][0];
     assert_eq!((&option["name"], &option["default"]), (&"capture_id".into(), &"0".into()));
-    assert!(desk.cli.complete("config show help res_pj").contains(&"res_pjsip".to_owned()));
+    assert!(desk.cli.complete("config show help res_pj", None).contains(&"res_pjsip".to_owned()));
 }
 
 #[test]
@@ -96,6 +96,11 @@ fn who_comes_to_the_socket_runs_what_cli_permissions_conf_lets_them() {
         let (text, status) = desk.run(line);
         assert_eq!(text.starts_with("You don't have permissions to run '"), !may, "{name}: {text}");
         assert_eq!(status, u8::from(!may), "{name}: {text}");
+    }
+    for (line, word, offered) in
+        [("core sto", "stop", false), ("database sh", "show", true), ("core show ver", "version", true)]
+    {
+        assert_eq!(desk.cli.complete(line, Some(ada)).contains(&word.to_owned()), offered, "{line}");
     }
     desk.who = None;
     assert_eq!(
