@@ -134,7 +134,7 @@ mod tests {
                 line => Answer::unknown(line),
             }
         }
-        fn complete(&mut self, _line: &str) -> Vec<String> {
+        fn complete(&mut self, _line: &str, _: Option<crate::socket::Who>) -> Vec<String> {
             Vec::new()
         }
     }
@@ -145,7 +145,7 @@ mod tests {
             for (session, stream) in (0..).zip(listener.incoming().take(clients)) {
                 let mut stream = stream.unwrap();
                 let mut sessions = Sessions::default();
-                sessions.open(session);
+                sessions.open(session, None);
                 let mut buffer = [0; 4096];
                 while let Ok(count @ 1..) = stream.read(&mut buffer) {
                     let mut out = Vec::new();

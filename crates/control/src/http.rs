@@ -4,11 +4,13 @@
 //! A machine without a socket. Who does not finish a request within the reactor's probation is cut off there; who sends
 //! more than [`HEAD_BYTES_MAX`] without an end, or a body over [`BODY_BYTES_MAX`], is closed here.
 
+mod files;
 pub(crate) mod form;
 pub mod ws;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use store::config::web::HttpGeneral;
@@ -19,6 +21,8 @@ use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
+use files::Sending;
+pub use files::{FILES_MAX, FileWish, Piece};
 
 /// Longest request line and headers; a scrape has some 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -34,6 +38,7 @@ pub struct Http {
     site: Rc<Site>,
     sessions: BTreeMap<u64, Open>,
     asked: Vec<WebRequest>,
+    wishes: Vec<FileWish>,
     upgraded: Vec<Upgraded>,
 }
 
@@ -55,8 +60,9 @@ struct Open {
     peer: SocketAddr,
     secure: bool,
     bytes: Vec<u8>,
-    /// The manager has its request.
+    /// The manager has its request, or a file is on its way.
     waits: bool,
+    file: Option<Sending>,
 }
 
 /// Status, reason, kind of the body, further headers, body.
@@ -79,11 +85,17 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Where the page about the server itself is, below the prefix.
 const STATUS_PATH: &str = "httpstatus";
+/// Where files are.
+pub(crate) const STATIC_PATH: &str = "static";
+/// Of files: their endings say what they are, and nobody guesses.
+const NO_GUESS: &str = "X-Content-Type-Options: nosniff\r\n";
 
 /// What becomes of a request.
 enum Taken {
     Reply(Reply),
     Manager(WebRequest),
+    /// Its name.
+    File(PathBuf),
     /// Its answer, and what came after the request.
     Socket(Vec<u8>, Vec<u8>),
 }
@@ -91,7 +103,7 @@ enum Taken {
 impl Http {
     /// Without connections.
     pub fn new(site: Rc<Site>) -> Self {
-        Self { site, sessions: BTreeMap::new(), asked: Vec::new(), upgraded: Vec::new() }
+        Self { site, sessions: BTreeMap::new(), asked: Vec::new(), wishes: Vec::new(), upgraded: Vec::new() }
     }
     /// Somebody has connected; `secure` says whether under TLS.
     ///
@@ -113,7 +125,7 @@ impl Http {
             self.sessions.remove(&oldest);
             out.push(Output::Close(oldest));
         }
-        self.sessions.insert(session, Open { peer, secure, bytes: Vec::new(), waits: false });
+        self.sessions.insert(session, Open { peer, secure, bytes: Vec::new(), waits: false, file: None });
     }
     /// Somebody is gone.
     pub fn closed(&mut self, session: u64) {
@@ -122,6 +134,55 @@ impl Http {
     /// Requests for the manager that came in; [`Http::answer`] follows for each.
     pub fn take_requests(&mut self) -> Vec<WebRequest> {
         std::mem::take(&mut self.asked)
+    }
+    /// What files are wanted; [`Http::file`] follows for each wish.
+    pub fn take_wishes(&mut self) -> Vec<FileWish> {
+        std::mem::take(&mut self.wishes)
+    }
+    /// Connections of whose file there is more, and nobody reads it.
+    pub fn reading(&self) -> impl Iterator<Item = u64> {
+        let waits = |open: &Open| open.file.as_ref().is_some_and(|file| !file.is_read);
+        self.sessions.iter().filter(move |(_, open)| waits(open)).map(|(session, _)| *session)
+    }
+    /// A connection has room for more of its file.
+    pub fn turn_page(&mut self, session: u64) {
+        let file = self.sessions.get_mut(&session).and_then(|open| open.file.as_mut());
+        if let Some(file) = file.filter(|file| !file.is_read) {
+            file.is_read = true;
+            self.wishes.push(FileWish::More { session });
+        }
+    }
+    /// A piece of a file was read, or not.
+    pub fn file(&mut self, session: u64, piece: Piece, out: &mut Vec<Output>) {
+        let Some(file) = self.sessions.get_mut(&session).and_then(|open| open.file.as_mut()) else { return };
+        file.is_read = false;
+        let (kind, only_head) = (file.kind, file.only_head);
+        let refused = |status| Some(Reply::error(status));
+        let (reply, bytes, is_over) = match piece {
+            Piece::Missing => (refused("404 Not Found"), Vec::new(), true),
+            Piece::Busy => (refused("503 Service Unavailable"), Vec::new(), true),
+            // What was promised does not come: the end of the connection says so.
+            Piece::Broken => (None, Vec::new(), true),
+            Piece::Begin(length, mut bytes) => {
+                file.left = Some(length);
+                let is_over = file.take(&mut bytes) || only_head;
+                let mut head = self.head("200 OK", kind, NO_GUESS, length);
+                head.extend(if only_head { Vec::new() } else { bytes });
+                (None, head, is_over)
+            }
+            Piece::More(mut bytes) => {
+                let is_over = file.take(&mut bytes);
+                (None, bytes, is_over)
+            }
+        };
+        let bytes = reply.map_or(bytes, |reply| self.written(&reply, only_head));
+        if !bytes.is_empty() {
+            out.push(Output::Send(session, bytes));
+        }
+        if is_over {
+            self.sessions.remove(&session);
+            out.push(Output::Close(session));
+        }
     }
     /// Connections that have become WebSockets. What [`Http::bytes`] put out for them goes first.
     pub fn take_upgraded(&mut self) -> Vec<Upgraded> {
@@ -180,6 +241,7 @@ impl Http {
                 }
                 self.asked.push(request);
             }
+            Taken::File(name) => self.send_file(session, name, only_head, out),
             Taken::Socket(answer, rest) => {
                 self.sessions.remove(&session);
                 out.push(Output::Send(session, answer));
@@ -191,6 +253,16 @@ impl Http {
                 out.push(Output::Close(session));
             }
         }
+    }
+
+    fn send_file(&mut self, session: u64, name: PathBuf, only_head: bool, out: &mut Vec<Output>) {
+        let is_crowded = self.sessions.values().filter(|open| open.file.is_some()).count() >= FILES_MAX;
+        let Some(open) = self.sessions.get_mut(&session) else { return };
+        (open.waits, open.file) = (true, Some(Sending::new(&name, only_head)));
+        if is_crowded {
+            return self.file(session, Piece::Busy, out);
+        }
+        self.wishes.push(FileWish::Open { session, name });
     }
 
     fn take(
@@ -218,6 +290,9 @@ impl Http {
                 headers: String::new(),
                 body: status_page(&snapshot.http),
             });
+        }
+        if let Some(taken) = static_file(&snapshot.http, request.method, path) {
+            return taken;
         }
         let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
         let Some((_, form)) = found.filter(|_| snapshot.manager.is_on_the_web()) else {
@@ -290,17 +365,36 @@ impl Http {
 
     fn written(&self, reply: &Reply, only_head: bool) -> Vec<u8> {
         let Reply { status, kind, headers, body } = reply;
+        let mut out = self.head(status, kind, headers, body.len() as u64);
+        out.extend_from_slice(if only_head { b"" } else { body.as_bytes() });
+        out
+    }
+
+    /// All of an answer but its body.
+    fn head(&self, status: &str, kind: &str, headers: &str, length: u64) -> Vec<u8> {
         let snapshot = self.site.snapshot.borrow();
         let name = snapshot.http.servername.replace(['\r', '\n'], "");
         let server = if name.is_empty() { String::new() } else { format!("Server: {name}\r\n") };
-        let length = body.len();
-        let body = if only_head { "" } else { body };
         format!(
             "HTTP/1.1 {status}\r\n{server}Content-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-cache, \
-             no-store\r\nConnection: close\r\n{headers}\r\n{body}"
+             no-store\r\nConnection: close\r\n{headers}\r\n"
         )
         .into_bytes()
     }
+}
+
+/// What becomes of a request for a path below `/static`, when files are served; `None` for any other.
+fn static_file(http: &HttpGeneral, method: Option<&str>, path: &str) -> Option<Taken> {
+    let below =
+        path.strip_prefix(&http.path(STATIC_PATH))?.strip_prefix('/').filter(|_| http.enablestatic)?;
+    Some(match (method, files::name_of(below)) {
+        (Some("GET" | "HEAD"), Some(name)) => Taken::File(name),
+        (Some("GET" | "HEAD"), None) => Taken::Reply(Reply::error("404 Not Found")),
+        _ => {
+            let refused = Reply::error("405 Method Not Allowed");
+            Taken::Reply(Reply { headers: "Allow: GET, HEAD\r\n".into(), ..refused })
+        }
+    })
 }
 
 /// What the server is called and where it listens.
@@ -530,6 +624,82 @@ mod tests {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
             assert!(answer.contains(said), "{name}: {answer}");
         }
+    }
+
+    #[test]
+    fn a_file_is_sent_piece_by_piece_as_long_as_somebody_takes_it() {
+        let (mut http, ..) = http_with("static", "", "enablestatic=yes\n");
+        let peer = "127.0.0.1:4000".parse().unwrap();
+        for (name, method, pieces, expected, closes) in [
+            ("whole", "GET", vec![Piece::Begin(3, b"abc".to_vec())], "\r\n\r\nabc", true),
+            ("empty", "GET", vec![Piece::Begin(0, Vec::new())], "Length: 0\r\n", true),
+            (
+                "two pieces",
+                "GET",
+                vec![Piece::Begin(5, b"abc".to_vec()), Piece::More(b"de".to_vec())],
+                "abcde",
+                true,
+            ),
+            ("it has grown", "GET", vec![Piece::Begin(2, b"abc".to_vec())], "\r\n\r\nab", true),
+            ("there is more", "GET", vec![Piece::Begin(5, b"abc".to_vec())], "\r\n\r\nabc", false),
+            ("it breaks", "GET", vec![Piece::Begin(5, b"abc".to_vec()), Piece::Broken], "\r\n\r\nabc", true),
+            ("its head", "HEAD", vec![Piece::Begin(5, b"abc".to_vec())], "Content-Length: 5\r\n", true),
+            ("none", "GET", vec![Piece::Missing], "HTTP/1.1 404 ", true),
+            ("too many", "GET", vec![Piece::Busy], "HTTP/1.1 503 ", true),
+        ] {
+            let mut out = Vec::new();
+            http.open(1, peer, false, &mut out);
+            http.bytes(1, format!("{method} /pbx/static/a/b.html?x HTTP/1.1\r\n\r\n").as_bytes(), &mut out);
+            let wish = FileWish::Open { session: 1, name: "a/b.html".into() };
+            assert_eq!((http.take_wishes(), out.len()), (vec![wish], 0), "{name}");
+            for piece in pieces {
+                http.turn_page(1);
+                http.file(1, piece, &mut out);
+            }
+            let asked = http.take_wishes().len();
+            assert!(asked <= 1, "{name}: somebody reads already");
+            assert_eq!(out.pop_if(|last| *last == Output::Close(1)).is_some(), closes, "{name}");
+            let sent: Vec<u8> = out
+                .iter()
+                .flat_map(|output| match output {
+                    Output::Send(1, bytes) => bytes.clone(),
+                    other => panic!("{name}: {other:?}"),
+                })
+                .collect();
+            let sent = String::from_utf8(sent).unwrap();
+            assert!(sent.contains(expected), "{name}: {sent}");
+            let is_file = sent.contains("\r\nContent-Type: text/html") && sent.contains("nosniff");
+            assert_eq!(is_file, sent.starts_with("HTTP/1.1 200"), "{name}: {sent}");
+            assert_eq!(sent.ends_with("\r\n\r\n"), method == "HEAD" || name == "empty", "{name}: {sent}");
+            assert_eq!(http.reading().next().is_some(), !closes, "{name}");
+            http.closed(1);
+        }
+    }
+
+    #[test]
+    fn files_are_served_where_it_is_wanted_and_to_a_bounded_number() {
+        for (name, more, request, status) in [
+            ("off", "", "GET /pbx/static/a.html", "404"),
+            ("outside the prefix", "enablestatic=yes\n", "GET /static/a.html", "404"),
+            ("the folder", "enablestatic=yes\n", "GET /pbx/static/", "404"),
+            ("beside it", "enablestatic=yes\n", "GET /pbx/statical/a", "404"),
+            ("upwards", "enablestatic=yes\n", "GET /pbx/static/../a", "404"),
+            ("upwards in disguise", "enable_static=yes\n", "GET /pbx/static/%2e%2e%2fa", "404"),
+            ("a post", "enable_static=yes\n", "POST /pbx/static/a", "405"),
+        ] {
+            let (mut http, ..) = http_with("no-static", "", more);
+            let answer = ask(&mut http, &[format!("{request} HTTP/1.1\r\n\r\n").as_bytes()]).unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+            assert_eq!(http.take_wishes(), [], "{name}");
+        }
+        let (mut http, ..) = http_with("static-crowd", "", "enablestatic=yes\n");
+        let mut out = Vec::new();
+        for session in 0..=FILES_MAX as u64 {
+            http.open(session, "127.0.0.1:4000".parse().unwrap(), false, &mut out);
+            http.bytes(session, b"GET /pbx/static/a HTTP/1.1\r\n\r\n", &mut out);
+        }
+        assert_eq!(http.take_wishes().len(), FILES_MAX);
+        assert!(matches!(&out[0], Output::Send(_, bytes) if bytes.starts_with(b"HTTP/1.1 503 ")));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use store::config::logger::{Levels, LogLevel};
 
 use crate::pages::Pages;
+pub use store::config::permissions::Who;
 
 /// Longest request: a command line of the shell's usual limit for one argument is far longer than any command.
 pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
@@ -234,6 +235,8 @@ pub enum Weight {
 pub struct Call<'a> {
     /// The client, for an answer that comes later.
     pub session: u64,
+    /// Who the kernel says it is; none of a manager client, whose classes say what it may.
+    pub who: Option<Who>,
     /// The command without surrounding blanks.
     pub line: &'a str,
     /// The answer is wanted as JSON.
@@ -285,8 +288,8 @@ impl Answer {
 pub trait Commands {
     /// Runs one command.
     fn run(&mut self, call: Call<'_>) -> Answer;
-    /// What the last word of `line` may become; empty when nothing fits.
-    fn complete(&mut self, line: &str) -> Vec<String>;
+    /// What the last word of `line` may become, in commands that this client may run; empty when nothing fits.
+    fn complete(&mut self, line: &str, who: Option<Who>) -> Vec<String>;
 }
 
 /// What the owner of the socket is to do.
@@ -307,6 +310,7 @@ struct Session {
     /// An answer of which a part is sent.
     pages: Option<Pages>,
     ahead: VecDeque<Request>,
+    who: Option<Who>,
 }
 
 /// Every client of the control socket, under whatever number the owner gives it.
@@ -316,9 +320,9 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// A client has connected.
-    pub fn open(&mut self, session: u64) {
-        self.table.insert(session, Session::default());
+    /// A client has connected, who is this user.
+    pub fn open(&mut self, session: u64, who: Option<Who>) {
+        self.table.insert(session, Session { who, ..Session::default() });
     }
     /// A client is gone.
     pub fn closed(&mut self, session: u64) {
@@ -405,6 +409,7 @@ impl Sessions {
                     let view = &mut open.view;
                     match commands.run(Call {
                         session,
+                        who: open.who,
                         line: line.trim(),
                         json,
                         columns,
@@ -418,7 +423,7 @@ impl Sessions {
                     }
                 }
                 Request::Complete { line } => {
-                    let mut words = commands.complete(&line);
+                    let mut words = commands.complete(&line, open.who);
                     words.sort_unstable();
                     words.dedup();
                     let mut frame = Vec::new();
@@ -476,7 +481,7 @@ mod tests {
                 _ => Answer::unknown(call.line),
             }
         }
-        fn complete(&mut self, line: &str) -> Vec<String> {
+        fn complete(&mut self, line: &str, _: Option<Who>) -> Vec<String> {
             ["wait", "echo"]
                 .iter()
                 .filter(|word| word.starts_with(line))
@@ -552,7 +557,7 @@ mod tests {
     fn an_unknown_command_is_named_and_its_status_is_not_zero() {
         let mut sessions = Sessions::default();
         let mut out = Vec::new();
-        sessions.open(1);
+        sessions.open(1, None);
         sessions.bytes(1, &run(" sip reload "), &mut Demo, &mut out);
         let text =
             "No such command 'sip reload' (type 'core show help sip reload' for other possible commands)\n";
@@ -563,7 +568,7 @@ mod tests {
     fn what_is_sent_ahead_of_a_slow_command_waits_for_its_answer() {
         let mut sessions = Sessions::default();
         let mut out = Vec::new();
-        sessions.open(1);
+        sessions.open(1, None);
         sessions.bytes(1, &[run("wait"), run("echo two")].concat(), &mut Demo, &mut out);
         assert_eq!(out, []);
         sessions.finish(1, "one\n", 0, &mut Demo, &mut out);
@@ -578,8 +583,8 @@ mod tests {
     fn an_answer_of_pages_is_sent_as_it_is_read_and_what_was_sent_ahead_waits_for_its_end() {
         let mut sessions = Sessions::default();
         let mut out = Vec::new();
-        sessions.open(1);
-        sessions.open(2);
+        sessions.open(1, None);
+        sessions.open(2, None);
         sessions.bytes(1, &[run("count 10000"), run("echo two")].concat(), &mut Demo, &mut out);
         assert_eq!(out, [], "nothing is made before there is room for it");
         sessions.bytes(2, &run("echo other"), &mut Demo, &mut out);
@@ -613,7 +618,7 @@ mod tests {
             Request::Attach { verbose, debug: 0 }.write(&mut bytes);
             bytes
         };
-        (1..=3).for_each(|session| sessions.open(session));
+        (1..=3).for_each(|session| sessions.open(session, None));
         sessions.bytes(1, &attach(3), &mut Demo, &mut out);
         sessions.bytes(2, &attach(0), &mut Demo, &mut out);
         sessions.log(Weight::Verbose(2), "two", &mut out);
@@ -644,7 +649,7 @@ mod tests {
     fn completion_is_sorted_and_without_doubles() {
         let mut sessions = Sessions::default();
         let mut out = Vec::new();
-        sessions.open(9);
+        sessions.open(9, None);
         let mut bytes = Vec::new();
         Request::Complete { line: String::new() }.write(&mut bytes);
         sessions.bytes(9, &bytes, &mut Demo, &mut out);
@@ -665,8 +670,8 @@ mod tests {
         for (what, bytes) in broken {
             let mut sessions = Sessions::default();
             let mut out = Vec::new();
-            sessions.open(1);
-            sessions.open(2);
+            sessions.open(1, None);
+            sessions.open(2, None);
             sessions.bytes(1, bytes, &mut Demo, &mut out);
             assert_eq!(out.pop(), Some(Output::Close(1)), "{what}");
             out.clear();

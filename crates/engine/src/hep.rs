@@ -119,9 +119,11 @@ const RTCP: u8 = 5;
 /// Writes a packet; false when it would be too large for a datagram.
 fn encode(copy: &Told, hep: &Hep, out: &mut Vec<u8>) -> bool {
     let spoken: String;
-    let (at_micros, outgoing, local, remote, call_id) = match copy {
-        Told::Message(copy) => (copy.at_micros, copy.outgoing, copy.local, copy.remote, &copy.call_id),
-        Told::Report(copy) => (copy.at_micros, copy.report.sent, copy.local, copy.report.peer, &copy.call_id),
+    let (at_micros, outgoing, local, remote, correlation) = match copy {
+        Told::Message(copy) => (copy.at_micros, copy.outgoing, copy.local, copy.remote, &copy.correlation),
+        Told::Report(copy) => {
+            (copy.at_micros, copy.report.sent, copy.local, copy.report.peer, &copy.correlation)
+        }
     };
     let (kind, carrier, payload) = match copy {
         Told::Message(copy) if copy.protocol == Protocol::Udp => (SIP, UDP, &*copy.bytes),
@@ -169,8 +171,8 @@ fn encode(copy: &Told, hep: &Hep, out: &mut Vec<u8>) -> bool {
     if !hep.general.capture_name.is_empty() {
         put(chunk::NAME, hep.general.capture_name.as_bytes());
     }
-    if !call_id.is_empty() {
-        put(chunk::CORRELATION, call_id);
+    if !correlation.is_empty() {
+        put(chunk::CORRELATION, correlation);
     }
     put(chunk::PAYLOAD, payload);
     let Ok(length) = u16::try_from(out.len()) else { return false };
@@ -253,7 +255,7 @@ mod tests {
             protocol: Protocol::Tls,
             local: local.parse().unwrap(),
             remote: remote.parse().unwrap(),
-            call_id: b"one".to_vec(),
+            correlation: b"one".to_vec(),
             bytes: bytes.into(),
         })
     }
@@ -326,7 +328,7 @@ mod tests {
         };
         let told = |report: RtcpReport| {
             let local = "192.0.2.1:4001".parse().unwrap();
-            let copy = CapturedReport { at_micros: 2_000_003, local, call_id: b"one".to_vec(), report };
+            let copy = CapturedReport { at_micros: 2_000_003, local, correlation: b"one".to_vec(), report };
             let mut packet = Vec::new();
             assert!(encode(&Told::Report(copy), &hep(1, ""), &mut packet));
             chunks(&packet)

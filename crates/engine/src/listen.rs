@@ -82,6 +82,8 @@ pub(crate) struct Connection {
 #[derive(Default)]
 pub(crate) struct Listeners {
     open: BTreeMap<TransportId, (Bind, Open)>,
+    /// All binds, as the configuration in force has them.
+    order: Vec<Bind>,
     by_socket: HashMap<Socket, TransportId>,
     doors: HashMap<ListenerId, Door>,
     connections: HashMap<FlowId, Connection>,
@@ -103,11 +105,34 @@ pub(crate) fn same_socket(old: &Bind, new: &Bind) -> bool {
     new.id == old.id && new.local == old.local && new.protocol == old.protocol
 }
 
+/// Whether a bind has a socket of its own; for WebSockets the HTTP server listens.
+pub(crate) fn listens(bind: &Bind) -> bool {
+    !matches!(bind.protocol, Protocol::Ws | Protocol::Wss)
+}
+
 /// Whether two binds listen by one socket: transports under TLS at one address, which clients tell apart by name
 /// (RFC 6066 §3).
 pub(crate) fn shares(one: &Bind, other: &Bind) -> bool {
     let is_tls = one.protocol == Protocol::Tls && other.protocol == Protocol::Tls;
     is_tls && one.local == other.local && one.local.port() != 0
+}
+
+/// Whether a transport, as long as it is open, keeps another from being opened: both are of UDP or both are not, at one
+/// port, and at one address or one of them at all.
+fn is_in_the_way(one: &Bind, other: &Bind) -> bool {
+    let datagrams = |bind: &Bind| bind.protocol == Protocol::Udp;
+    let (a, b) = (one.local, other.local);
+    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
+    datagrams(one) == datagrams(other)
+        && a.port() == b.port()
+        && a.port() != 0
+        && a.is_ipv4() == b.is_ipv4()
+        && (everywhere || a.ip() == b.ip())
+}
+
+/// Whether an old bind is closed so that a new one of these can be opened.
+pub(crate) fn gives_way(old: &Bind, new: &Bind, binds: &[Bind]) -> bool {
+    is_in_the_way(old, new) && !shares(old, new) && !binds.iter().any(|bind| same_socket(old, bind))
 }
 
 /// How long the answer to a ping may take, from a peer that has answered others (RFC 5626 §4.4.1).
@@ -124,51 +149,36 @@ impl Listeners {
         binds: &[Bind],
         wires: &Wires,
     ) -> Vec<(String, BindError)> {
+        let given_way = self.give_way(net, binds);
         let mut fresh = Vec::new();
         let mut errors = Vec::new();
-        for bind in binds {
-            if self.open.get(&bind.id).is_some_and(|(old, _)| same_socket(old, bind)) {
+        for bind in binds.iter().filter(|bind| listens(bind)) {
+            // Without its certificates, of which the log speaks, it would serve nobody.
+            let is_mute = bind.protocol == Protocol::Tls && !wires.transports.contains_key(&bind.name);
+            if is_mute || self.has(bind) {
                 continue;
             }
-            let opened = match bind.protocol {
-                Protocol::Udp => net.bind_udp(bind.local).map(Open::Udp),
-                // Without its certificates, of which the log speaks, it would serve nobody.
-                Protocol::Tls if !wires.transports.contains_key(&bind.name) => continue,
-                Protocol::Tcp | Protocol::Tls => match self.shared(&fresh, bind) {
-                    Some(listener) => Ok(Open::Stream(listener)),
-                    None => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Stream),
-                },
-                // The HTTP server listens for them.
-                Protocol::Ws | Protocol::Wss => continue,
-            };
-            match opened {
+            match self.open(net, &fresh, bind) {
                 Ok(open) => fresh.push((bind.clone(), open)),
                 Err(error) => errors.push((bind.name.clone(), error)),
             }
         }
         if !errors.is_empty() {
             fresh.into_iter().for_each(|(_, open)| self.close(net, open));
+            errors.extend(self.take_back(net, given_way));
             return errors;
         }
-        let gone: Vec<TransportId> = self
-            .open
-            .iter()
-            .filter(|(_, (old, _))| !binds.iter().any(|new| same_socket(old, new)))
-            .map(|(id, _)| *id)
-            .collect();
+        let is_gone =
+            |(_, (old, _)): &(&TransportId, &(Bind, Open))| !binds.iter().any(|new| same_socket(old, new));
+        let gone: Vec<TransportId> = self.open.iter().filter(is_gone).map(|(id, _)| *id).collect();
         let gone: Vec<Open> =
             gone.iter().filter_map(|id| self.open.remove(id)).map(|(_, open)| open).collect();
-        for (bind, open) in fresh {
-            if let Open::Udp(socket) = open {
-                self.by_socket.insert(socket, bind.id);
-            }
-            self.open.insert(bind.id, (bind, open));
-        }
+        fresh.into_iter().for_each(|(bind, open)| self.keep_open(bind, open));
         // Not before what is new has taken its share of a listener.
         gone.into_iter().for_each(|open| self.close(net, open));
         // What a reload changes of a bind that stays open.
         self.ping = wires.ping;
-        let of_web = binds.iter().filter(|bind| matches!(bind.protocol, Protocol::Ws | Protocol::Wss));
+        let of_web = binds.iter().filter(|bind| !listens(bind));
         self.web = of_web.map(|bind| (bind.id, bind.protocol)).collect();
         for bind in binds {
             let Some((kept, open)) = self.open.get_mut(&bind.id) else { continue };
@@ -180,7 +190,56 @@ impl Listeners {
                 let _ = net.mark_udp(*socket, bind.marking);
             }
         }
-        self.open_doors(net, binds);
+        binds.clone_into(&mut self.order);
+        self.open_doors(net);
+        errors
+    }
+    /// Whether a bind has its socket.
+    fn has(&self, bind: &Bind) -> bool {
+        self.open.get(&bind.id).is_some_and(|(old, _)| same_socket(old, bind))
+    }
+    fn open(&self, net: &mut Net, fresh: &[(Bind, Open)], bind: &Bind) -> Result<Open, BindError> {
+        if bind.protocol == Protocol::Udp {
+            return net.bind_udp(bind.local).map(Open::Udp);
+        }
+        match self.shared(fresh, bind) {
+            Some(listener) => Ok(Open::Stream(listener)),
+            None => net.listen_tcp(bind.local, FlowKind::Sip).map(Open::Stream),
+        }
+    }
+    fn keep_open(&mut self, bind: Bind, open: Open) {
+        if let Open::Udp(socket) = open {
+            self.by_socket.insert(socket, bind.id);
+        }
+        self.open.insert(bind.id, (bind, open));
+    }
+    /// Closes, of what is gone, what is in the way of something new: one address is not bound twice.
+    fn give_way(&mut self, net: &mut Net, binds: &[Bind]) -> Vec<Bind> {
+        let new = || binds.iter().filter(|bind| listens(bind) && !self.has(bind));
+        let gives_way = |old: &Bind| new().any(|new| gives_way(old, new, binds));
+        let open = self.open.values().map(|(bind, _)| bind);
+        let given: Vec<Bind> = open.filter(|old| gives_way(old)).cloned().collect();
+        let closed: Vec<Open> =
+            given.iter().filter_map(|bind| self.open.remove(&bind.id)).map(|(_, open)| open).collect();
+        closed.into_iter().for_each(|open| self.close(net, open));
+        given
+    }
+    /// Opens again what has given way in vain.
+    fn take_back(&mut self, net: &mut Net, given: Vec<Bind>) -> Vec<(String, BindError)> {
+        let mut errors = Vec::new();
+        for bind in given {
+            match self.open(net, &[], &bind) {
+                Ok(open) => {
+                    if let Open::Udp(socket) = open {
+                        let _ = net.mark_udp(socket, bind.marking);
+                    }
+                    self.keep_open(bind, open);
+                }
+                // Somebody else was quicker.
+                Err(error) => errors.push((bind.name, error)),
+            }
+        }
+        self.open_doors(net);
         errors
     }
     /// Of a transport under TLS the listener that another one has at its address, and shares.
@@ -190,10 +249,10 @@ impl Listeners {
     }
     /// Says whose connections come by which listener, and what they are shown. Of those who share one, the first in the
     /// order of the configuration says how its packets are marked and probed, and who is met by clients that name nobody.
-    fn open_doors(&mut self, net: &mut Net, binds: &[Bind]) {
+    fn open_doors(&mut self, net: &mut Net) {
         let mut before = std::mem::take(&mut self.doors);
         let mut shown: HashMap<ListenerId, Vec<Tls>> = HashMap::new();
-        for bind in binds {
+        for bind in &self.order {
             let Some((_, Open::Stream(listener))) = self.open.get(&bind.id) else { continue };
             let wire = self.wires.entry(bind.id).or_default();
             if bind.protocol == Protocol::Tls && wire.tls.is_none() {
@@ -599,6 +658,58 @@ mod tests {
         }
         assert!(listeners.configure(&mut net, &[], &wires).is_empty());
         assert!(listeners.doors.is_empty() && !is_open());
+    }
+
+    #[test]
+    fn what_is_new_takes_over_the_address_of_what_is_gone_or_leaves_it_as_it_was() {
+        let (udp, tcp) = (Protocol::Udp, Protocol::Tcp);
+        let everywhere = |at: SocketAddr| SocketAddr::from(([0, 0, 0, 0], at.port()));
+        let here = |at: SocketAddr| at;
+        type Side = (Protocol, fn(SocketAddr) -> SocketAddr);
+        let rows: [(&str, Side, Side); 6] = [
+            ("another number", (udp, here), (udp, here)),
+            ("of all addresses one", (udp, everywhere), (udp, here)),
+            ("all instead of one", (udp, here), (udp, everywhere)),
+            ("of all addresses one, by TCP", (tcp, everywhere), (tcp, here)),
+            ("all instead of one, by TCP", (tcp, here), (tcp, everywhere)),
+            ("TLS instead of TCP", (tcp, here), (Protocol::Tls, here)),
+        ];
+        for (name, (old_protocol, old_place), (new_protocol, new_place)) in rows {
+            let mut net = Net::new(Limits::within(256)).unwrap();
+            let mut listeners = Listeners::default();
+            let tls = Tls::load(&io::net::TlsSettings::default()).unwrap();
+            let wire = Wire { tls: Some(tls), keepalive: None };
+            let wires = Wires { transports: [("new".to_owned(), wire)].into(), ..Wires::default() };
+            let at = free();
+            let old = bind("old", 0, old_protocol, old_place(at));
+            let new = bind("new", 1, new_protocol, new_place(at));
+            let owner = |listeners: &Listeners| {
+                let doors = listeners.doors.values().map(|door| door.transports.clone());
+                doors.chain(listeners.by_socket.values().map(|id| vec![*id])).collect::<Vec<_>>()
+            };
+            let is_open = || match old_protocol {
+                Protocol::Udp => std::net::UdpSocket::bind(at).is_err(),
+                _ => std::net::TcpListener::bind(at).is_err(),
+            };
+            assert!(listeners.configure(&mut net, &[old], &wires).is_empty(), "{name}");
+            // Beside it something is wanted that cannot be had.
+            let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let wrong = bind("wrong", 2, udp, taken.local_addr().unwrap());
+            let refused = listeners.configure(&mut net, &[new.clone(), wrong], &wires);
+            assert_eq!(
+                refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+                ["wrong"],
+                "{name}"
+            );
+            assert_eq!(owner(&listeners), [[TransportId(0)]], "{name}");
+            assert!(is_open(), "{name}");
+            let refused = listeners.configure(&mut net, &[new], &wires);
+            assert!(refused.is_empty(), "{name}: {}", refused[0].1);
+            assert_eq!(owner(&listeners), [[TransportId(1)]], "{name}");
+            assert!(is_open(), "{name}");
+            assert!(listeners.configure(&mut net, &[], &wires).is_empty());
+            assert!(owner(&listeners).is_empty() && !is_open(), "{name}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::contacts::Contacts;
 use crate::databases::{DatabaseDesk, Shared};
 use crate::iax_rows::{IaxRows, SharedIaxRows};
 use crate::ledger::Ledger;
-use crate::listen::{same_socket, shares};
+use crate::listen::{gives_way, listens, same_socket, shares};
 use crate::registrations::Clocks;
 use crate::rows::Rows;
 use crate::secure::Wires;
@@ -165,10 +165,11 @@ impl Loader {
         // The coders are those that run when it is taken.
         let catalogue = crate::start::catalogue(&snapshot, &Arc::default(), &mut findings);
         // Whoever asked hears of a port in use. Should it be taken in the next moment, the log does.
-        let known = |bind: &Bind| binds.iter().any(|old| same_socket(old, bind) || shares(old, bind));
-        // For WebSockets the HTTP server listens.
-        let listens = |bind: &&Bind| !matches!(bind.protocol, Protocol::Ws | Protocol::Wss);
-        for bind in config.binds.iter().filter(|bind| !known(bind)).filter(listens) {
+        let is_ours = |old: &Bind, new: &Bind| {
+            same_socket(old, new) || shares(old, new) || gives_way(old, new, &config.binds)
+        };
+        let known = |bind: &Bind| binds.iter().any(|old| is_ours(old, bind));
+        for bind in config.binds.iter().filter(|bind| listens(bind) && !known(bind)) {
             if let Err(error) = io::net::try_bind(bind.local, bind.protocol == Protocol::Udp)
                 && let Some(transport) = snapshot.pjsip.transports.get(&*bind.name)
             {

@@ -16,14 +16,16 @@ use conf::Findings;
 use control::cli::{Cli, Finished};
 use control::http::Upgraded;
 use control::site::{Counters, Site, When, Wish};
-use control::socket::{Output, Sessions};
+use control::socket::{Output, Sessions, Who};
 use driver::local::LocalDriver;
+use driver::sip::Correlation;
 use io::clock::Clock;
 use io::net::{Closing, FlowId, FlowKind, Net, NetEvent, Peer, Signal, TlsFault, Token};
 use io::wake::Wake;
 use sip::frame::Frame;
 use sip::stack::Protocol;
 use store::Snapshot;
+use store::config::hep::UuidType;
 
 use crate::callfiles::CallFiles;
 use crate::cel::Events;
@@ -47,7 +49,7 @@ use crate::statics::Statics;
 use crate::statsd::Statistics;
 use crate::subscriptions::Subscriptions;
 use crate::telemetry::Traces;
-use crate::web::Web;
+use crate::web::{PIECE_WITHIN, Web};
 
 mod answers;
 
@@ -206,7 +208,7 @@ impl Engine {
         let commands = Rc::new(RefCell::new(Cli::new(site.clone())));
         let loader = Loader::new(&site);
         let managers = Managers::new(&site, &commands);
-        let web = Web::new(&site);
+        let web = Web::new(&site, &sounds_wake);
         let asked = site.clone();
         net.set_shut_out(move |address| is_banned(&asked, address, Clock.now()));
         Self {
@@ -458,9 +460,13 @@ impl Engine {
                     self.net.close_flow(flow, Closing::AtOnce);
                 }
             }
-            Turn::Opened(flow, FlowKind::Control, ..) => {
+            Turn::Opened(flow, FlowKind::Control, peer, _) => {
                 let client = self.new_client(flow);
-                self.sessions.open(client);
+                let who = match peer {
+                    Peer::Local { uid, gid } => Some(Who { uid, gid }),
+                    Peer::Ip { .. } => None,
+                };
+                self.sessions.open(client, who);
                 self.net.keep(flow, None);
             }
             Turn::Opened(flow, FlowKind::Manager, peer, _) => {
@@ -490,6 +496,7 @@ impl Engine {
                             self.net.keep(flow, None);
                             self.managers.manager.web(request, now);
                         }
+                        self.ask_files(now);
                         self.answer_web(&mut out);
                         let upgraded = self.web.http.take_upgraded();
                         self.carry_out(core::mem::take(&mut out));
@@ -511,7 +518,7 @@ impl Engine {
                         self.managers_changed = true;
                     }
                     FlowKind::Http => {
-                        self.web.http.closed(client);
+                        self.web.closed(client);
                         self.managers.manager.web_closed(client);
                     }
                     _ => self.sessions.closed(client),
@@ -548,6 +555,8 @@ impl Engine {
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
                 self.take_codecs();
+                self.web.take_files(&mut out);
+                self.carry_out(core::mem::take(&mut out));
                 let told = self.site.sounds.borrow_mut().take_told();
                 told.iter().for_each(|line| self.log(Level::Warning, "res_musiconhold", line));
                 if self.site.sounds.borrow_mut().take_in() {
@@ -861,7 +870,11 @@ impl Engine {
         if self.capture.as_ref().map(Capture::wanted) == wanted {
             return;
         }
-        self.site.sip.borrow_mut().set_capture(wanted.is_some());
+        let correlation = wanted.map(|hep| match hep.general.uuid_type {
+            UuidType::CallId => Correlation::CallId,
+            UuidType::Channel => Correlation::Channel,
+        });
+        self.site.sip.borrow_mut().set_capture(correlation);
         let started = wanted.map(Capture::start).transpose();
         self.capture = started.unwrap_or_else(|why| {
             let line = format!("nothing is captured: {why}; raise ulimit -u");
@@ -1008,6 +1021,15 @@ impl Engine {
     fn answer_web(&mut self, out: &mut Vec<Output>) {
         for (client, answer) in self.managers.manager.take_web_answers() {
             self.web.http.answer(client, answer, out);
+        }
+    }
+    /// Has files read that pages wait for. Who does not take a piece in time is let go.
+    fn ask_files(&mut self, now: Instant) {
+        let snapshot = self.site.snapshot.borrow().clone();
+        for client in self.web.ask_files(&snapshot) {
+            if let Some(flow) = self.clients.get(&client) {
+                self.net.keep(*flow, Some(now + PIECE_WITHIN));
+            }
         }
     }
     fn tell_consoles(&mut self) {

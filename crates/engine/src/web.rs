@@ -1,27 +1,67 @@
 //! The listeners of HTTP, where `http.conf` wants it.
 
+mod files;
+
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use call::Level;
-use control::http::Http;
+use control::http::{FileWish, Http};
 use control::site::Site;
 use control::socket::Output;
 use io::net::{BindError, FlowKind, ListenerId, Net};
+use io::wake::Wake;
 use store::Snapshot;
 
 use crate::secure::{Door, Wires};
 use crate::start::StartError;
+use files::Files;
+
+/// How long a connection may take for a piece of its file before it is given up.
+pub(crate) const PIECE_WITHIN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Web {
     pub(crate) http: Http,
+    pub(crate) files: Files,
     plain: Door,
     secure: Door,
 }
 
 impl Web {
-    pub(crate) fn new(site: &Rc<Site>) -> Self {
-        Self { http: Http::new(site.clone()), plain: Door::default(), secure: Door::default() }
+    /// Rings `wake` when a file was read.
+    pub(crate) fn new(site: &Rc<Site>, wake: &Arc<Wake>) -> Self {
+        let ring = Arc::clone(wake);
+        let files = Files::new(Arc::new(move || ring.ring()));
+        Self { http: Http::new(site.clone()), files, plain: Door::default(), secure: Door::default() }
+    }
+    /// Has files read that connections wait for; which connections those are.
+    pub(crate) fn ask_files(&mut self, snapshot: &Snapshot) -> Vec<u64> {
+        let mut waiting = Vec::new();
+        for wish in self.http.take_wishes() {
+            let (FileWish::Open { session, .. } | FileWish::More { session }) = wish;
+            waiting.push(session);
+            self.files.ask(&snapshot.asterisk.directories.astdatadir, wish);
+        }
+        waiting
+    }
+    /// What was read goes to those who wait for it.
+    pub(crate) fn take_files(&mut self, out: &mut Vec<Output>) {
+        let begin = out.len();
+        for (session, piece) in self.files.take_done() {
+            self.http.file(session, piece, out);
+        }
+        for output in out.iter().skip(begin) {
+            if let Output::Close(session) = output {
+                self.files.forget(*session);
+            }
+        }
+    }
+    /// A connection is gone.
+    pub(crate) fn closed(&mut self, client: u64) {
+        self.http.closed(client);
+        self.files.forget(client);
     }
     /// Somebody has connected.
     pub(crate) fn open(&mut self, client: u64, peer: SocketAddr, at: ListenerId, out: &mut Vec<Output>) {

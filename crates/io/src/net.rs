@@ -691,7 +691,10 @@ fn is_transient(error: &io::Error) -> bool {
 }
 
 fn peer_of(fd: &OwnedFd, remote: Option<SocketAddr>) -> io::Result<Peer> {
-    let Some(remote) = remote else { return Ok(Peer::Local { uid: sys::peer_uid(fd)? }) };
+    let Some(remote) = remote else {
+        let (uid, gid) = sys::peer_ids(fd)?;
+        return Ok(Peer::Local { uid, gid });
+    };
     // Signalling is small messages that must leave at once.
     sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;

@@ -218,8 +218,8 @@ pub(crate) fn connect_result(fd: &OwnedFd) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// The user id at the other end of a unix socket.
-pub(crate) fn peer_uid(fd: &OwnedFd) -> io::Result<u32> {
+/// The user and the group at the other end of a unix socket.
+pub(crate) fn peer_ids(fd: &OwnedFd) -> io::Result<(u32, u32)> {
     let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = len_of::<libc::ucred>();
     // SAFETY: pointer and length describe `cred`, which outlives the call.
@@ -232,7 +232,7 @@ pub(crate) fn peer_uid(fd: &OwnedFd) -> io::Result<u32> {
             &raw mut len,
         )
     })?;
-    Ok(cred.uid)
+    Ok((cred.uid, cred.gid))
 }
 
 /// Reads from a stream socket.

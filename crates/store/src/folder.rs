@@ -111,7 +111,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("udptl.conf", Level::Note, "T.38 uses the ports of rtp.conf and what pjsip.conf says of it"),
     ("res_fax.conf", Level::Note, "fax is not built in"),
     ("cli.conf", Level::Note, "no command runs at start"),
-    ("cli_permissions.conf", Level::Note, "everyone who may open the control socket may use every command"),
     ("extensions.ael", Level::Warning, "AEL is not compiled; its contexts do not exist"),
     ("extensions.lua", Level::Warning, "Lua is not run; its contexts do not exist"),
     ("users.conf", Level::Warning, "the users it makes do not exist"),

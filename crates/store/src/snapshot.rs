@@ -20,6 +20,7 @@ use crate::config::meetme::MeetMe;
 use crate::config::modules::{Capability, Modules};
 use crate::config::music::Music;
 use crate::config::notify::Notify;
+use crate::config::permissions::Permissions;
 use crate::config::pjsip::Pjsip;
 use crate::config::queues::Queues;
 use crate::config::realtime::{self, DataSources, FamilyRows, Realtime, Sorcery};
@@ -95,6 +96,8 @@ pub struct Snapshot {
     pub iax: Iax,
     /// `cli_aliases.conf`.
     pub aliases: Aliases,
+    /// `cli_permissions.conf`.
+    pub permissions: Permissions,
     /// `opentelemetry.conf`.
     pub telemetry: Option<Telemetry>,
     /// `manager.conf`, its named lists resolved.
@@ -207,6 +210,11 @@ impl Snapshot {
     /// Every file this was read from, and files that were looked for and missing.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// The files among them that were there.
+    pub fn files_read(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter(|(_, time)| time.is_some()).map(|(path, _)| path.as_path())
     }
 
     /// Whether this is the embedded configuration.
@@ -523,6 +531,7 @@ impl<'a> Reading<'a> {
             statsd: self.read("statsd.conf", Statsd::read),
             iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
+            permissions: self.read("cli_permissions.conf", Permissions::read),
             telemetry: self.read("opentelemetry.conf", Telemetry::read),
             manager,
             modules,

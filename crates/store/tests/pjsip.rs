@@ -376,6 +376,12 @@ fn sections_that_make_no_object_are_named() {
             "another [a] of this type",
         ),
         ("an aor nobody can use", "[x]\ntype=aor", Level::Warning, "nobody can register"),
+        (
+            "tokens of Google",
+            "[x]\ntype=auth\nauth_type=google_oauth\noauth_clientid=a\noauth_secret=b\nrefresh_token=c",
+            Level::Error,
+            "google_oauth, which is not built in",
+        ),
         ("an auth without user", "[x]\ntype=auth\npassword=p", Level::Error, "has no username"),
         ("an identify of nothing", "[x]\ntype=identify\nendpoint=a", Level::Error, "matches nothing"),
         (
@@ -452,6 +458,7 @@ fn sections_that_make_no_object_are_named() {
         let found = found.unwrap_or_else(|| panic!("{name}: {findings}"));
         assert_eq!(found.level, level, "{name}");
         assert!(found.place.line > 15, "{name}: {}", found.place);
+        assert!(level != Level::Error || !found.remedy.is_empty(), "{name}: what to do?");
         assert!(!findings.to_string().contains("1234"), "{name}: a secret is never told");
     }
 }

@@ -47,6 +47,8 @@ const SITE: &[(&str, &str)] = &[
 const NAMED: &[(&str, &str, &str)] = &[
     ("iax2", "site-a", "the key 'site-a' is not there"),
     ("tls", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
+    ("tls", "pbx.one.example.pem", "/etc/asterisk/keys/pbx.one.example.pem cannot be read"),
+    ("tls", "pbx.two.example.pem", "/etc/asterisk/keys/pbx.two.example.pem cannot be read"),
     ("trunks", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
     ("websocket", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
 ];

@@ -188,17 +188,6 @@ impl Secure {
             }
         }
     }
-    /// Connects, sends these bytes, and hangs up when they are sent.
-    pub fn pass(server: SocketAddr, bytes: &[u8]) {
-        let mut peer = Self::connect(server, &["-no_ign_eof"]);
-        peer.send(bytes);
-        peer.finish();
-    }
-    /// Ends our half, and waits until openssl has ended.
-    fn finish(mut self) {
-        drop(self.input.take());
-        while self.output.recv_timeout(SOON).is_ok() {}
-    }
     /// Whether the connection ends without another byte.
     pub fn is_refused(&mut self) -> bool {
         matches!(self.output.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected))

@@ -1,8 +1,9 @@
 //! One end of a WebSocket (RFC 6455): a request for SIP, frames as a test wants them, and what comes back.
 
 use crate::message::Message;
+use crate::tls::TlsStream;
 use crate::wait::SOON;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -48,17 +49,44 @@ pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What a WebSocket goes by: TCP, or TLS on it.
+pub trait Carrier: Read + Write + std::fmt::Debug {
+    /// The socket below.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Carrier for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Carrier for TlsStream {
+    fn socket(&self) -> &TcpStream {
+        &self.sock
+    }
+}
+
+/// A connection on which a small frame does not wait until the one before has been acknowledged.
+fn plain(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(server).expect("a connection");
+    stream.set_nodelay(true).expect("a socket");
+    stream
+}
+
 /// A connection that has been upgraded.
 #[derive(Debug)]
 pub struct WebSocket {
-    stream: TcpStream,
+    stream: Box<dyn Carrier>,
     seen: Vec<u8>,
 }
 
 impl WebSocket {
     /// Asks, and returns what the server says besides, headers and body.
     pub fn ask(server: SocketAddr, request: &str) -> (Self, String) {
-        let stream = TcpStream::connect(server).expect("a connection");
+        Self::ask_by(Box::new(plain(server)), request)
+    }
+    fn ask_by(stream: Box<dyn Carrier>, request: &str) -> (Self, String) {
         let mut socket = Self { stream, seen: Vec::new() };
         socket.send(request.as_bytes());
         let end = socket.until(|seen| seen.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4));
@@ -67,7 +95,11 @@ impl WebSocket {
     }
     /// A WebSocket for SIP, which the server must give.
     pub fn connect(server: SocketAddr) -> Self {
-        let (socket, answer) = Self::ask(server, REQUEST);
+        Self::by(plain(server))
+    }
+    /// The same by a connection that is open.
+    pub fn by(stream: impl Carrier + 'static) -> Self {
+        let (socket, answer) = Self::ask_by(Box::new(stream), REQUEST);
         assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
         socket
     }
@@ -88,7 +120,7 @@ impl WebSocket {
                 return Some(taken);
             }
             let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-            self.stream.set_read_timeout(Some(left)).expect("a time-out that is not zero");
+            self.stream.socket().set_read_timeout(Some(left)).expect("a time-out that is not zero");
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Ok(length) => self.seen.extend(&buffer[..length]),
@@ -112,22 +144,16 @@ impl WebSocket {
         let bytes: Vec<u8> = self.seen.drain(..length.1).collect();
         Some(Frame { first: bytes[0], payload: bytes[length.0..].to_vec() })
     }
-    /// Throws away the frames that have come so far; `false` when the server has hung up.
-    pub fn drain(&mut self) -> bool {
-        self.stream.set_nonblocking(true).expect("a mode");
-        let mut buffer = [0; 4096];
-        let open = loop {
-            match self.stream.read(&mut buffer) {
-                Ok(0) => break false,
-                Ok(length) => self.seen.extend(&buffer[..length]),
-                Err(error) => break error.kind() == std::io::ErrorKind::WouldBlock,
+    /// Waits until the server has taken in all that was sent, and throws away what it says; `false` when it has hung up.
+    pub fn is_heard(&mut self) -> bool {
+        self.send(&frame(0x89, b"heard?"));
+        loop {
+            match self.frame().map(|frame| frame.first) {
+                Some(0x8a) => return true,
+                Some(0x88) | None => return false,
+                Some(_) => {}
             }
-        };
-        self.stream.set_nonblocking(false).expect("a mode");
-        while let Some((_, end)) = whole(&self.seen) {
-            self.seen.drain(..end);
         }
-        open
     }
     /// The next message of SIP; the server must send one.
     pub fn message(&mut self) -> Message {

@@ -2,11 +2,10 @@
 
 use e2e::websocket::{REQUEST, frame};
 use e2e::{
-    Authority, Baresip, Phone, Secure, Server, Site, Speak, WebSocket, bad_input, installed, unpack, wait,
+    Authority, Baresip, Phone, Server, Site, Speak, TlsClient, WebSocket, bad_input, installed, unpack, wait,
 };
 use std::cell::RefCell;
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,10 +24,10 @@ const MANAGER_TLS: u16 = 5039;
 const SIP_TLS: u16 = 5061;
 const HTTP: u16 = 8088;
 const HTTP_TLS: u16 = 8089;
-/// Connections cost most of the time; of large sets one in so many shows that the other paths are the same.
-const SAMPLE: usize = 20;
-/// Under TLS each is a process of openssl.
-const SAMPLE_TLS: usize = 6;
+/// Largest payload of a datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_507;
+/// Name in the certificate.
+const NAME: &str = "pbx.example.com";
 
 /// A server with a call that must not notice what else comes.
 struct Scene {
@@ -36,10 +35,11 @@ struct Scene {
     alice: Phone,
     descriptors: usize,
     stranger: UdpSocket,
-    /// A WebSocket that all messages go by, until it is closed.
+    /// A WebSocket that all messages go by, until it is closed, and one under TLS.
     page: RefCell<Option<WebSocket>>,
-    /// Whose certificate the services present under TLS; none without openssl.
-    authority: Option<Authority>,
+    secure_page: RefCell<Option<WebSocket>>,
+    /// Who knows the services under TLS; none without openssl, which makes their certificate.
+    tls: Option<TlsClient>,
 }
 
 impl Scene {
@@ -53,7 +53,7 @@ impl Scene {
             .dialplan(DIALPLAN);
         let ip = site.sip.ip();
         let authority = installed(&["openssl"]).then(|| Authority::new(name));
-        let own = authority.as_ref().map(|authority| authority.sign("DNS:pbx.example.com"));
+        let own = authority.as_ref().map(|authority| authority.sign(&format!("DNS:{NAME}")));
         let (files, secure) = own.map_or_else(Default::default, |own| {
             let (certificate, key) = (own.certificate.display(), own.key.display());
             let transport = format!(
@@ -82,7 +82,9 @@ impl Scene {
         alice.media.forget();
         let descriptors = server.descriptors();
         let stranger = UdpSocket::bind((e2e::address(), 0)).expect("a port");
-        Self { server, alice, descriptors, stranger, page: RefCell::new(None), authority }
+        let tls = authority.map(|authority| TlsClient::new(&authority, NAME));
+        let (page, secure_page) = Default::default();
+        Self { server, alice, descriptors, stranger, page, secure_page, tls }
     }
 
     fn sip(&self) -> SocketAddr {
@@ -102,63 +104,49 @@ impl Scene {
         while self.stranger.recv(&mut buffer).is_ok() {}
     }
 
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.sip().ip(), port)
+    }
+
     /// A connection with these bytes, closed by us.
-    fn connection(&self, port: u16, bytes: &[u8]) {
-        let mut stream = TcpStream::connect((self.sip().ip(), port)).expect("a connection");
-        // The server may have closed it already.
-        let _written = stream.write_all(bytes);
-        let _ended = stream.shutdown(std::net::Shutdown::Write);
-        stream.set_read_timeout(Some(Duration::from_millis(2))).expect("a time-out");
-        let _answer = stream.read(&mut [0; 4096]);
+    fn plain(&self, port: u16, bytes: &[u8]) {
+        e2e::pass(self.at(port), bytes);
     }
 
-    /// A connection under TLS with these bytes.
+    /// The same under TLS.
     fn secure(&self, port: u16, bytes: &[u8]) {
-        if self.authority.is_some() {
-            Secure::pass(SocketAddr::new(self.sip().ip(), port), bytes);
+        if let Some(tls) = &self.tls {
+            tls.pass(self.at(port), bytes);
         }
-    }
-
-    /// A connection under TLS that becomes a WebSocket, and these bytes in it.
-    fn secure_page(&self, bytes: &[u8]) {
-        self.secure(HTTP_TLS, &[REQUEST.as_bytes(), bytes].concat());
-    }
-
-    fn http(&self) -> SocketAddr {
-        SocketAddr::new(self.sip().ip(), HTTP)
     }
 
     /// A WebSocket message, by the connection that is open.
     fn message(&self, bytes: &[u8]) {
-        let mut page = self.page.borrow_mut();
-        let open = page.get_or_insert_with(|| WebSocket::connect(self.http()));
-        open.send(&frame(0x82, bytes));
-        if !open.drain() {
-            *page = None;
+        say(&self.page, bytes, || WebSocket::connect(self.at(HTTP)));
+    }
+
+    /// The same under TLS.
+    fn secure_message(&self, bytes: &[u8]) {
+        if let Some(tls) = &self.tls {
+            say(&self.secure_page, bytes, || WebSocket::by(tls.connect(self.at(HTTP_TLS))));
         }
     }
 
-    /// Every input as a datagram, as a message of a WebSocket, as a connection of its own, and some under TLS: by turns of
-    /// SIP, of a WebSocket and of HTTP.
-    fn feed<'a>(&mut self, inputs: impl IntoIterator<Item = (String, &'a [u8])>) {
-        for (number, (name, bytes)) in inputs.into_iter().enumerate() {
-            self.datagram(bytes);
-            self.message(bytes);
-            self.connection(self.sip().port(), bytes);
-            match number % SAMPLE_TLS {
-                0 => self.secure(SIP_TLS, bytes),
-                2 => self.secure_page(&frame(0x82, bytes)),
-                4 => self.secure(HTTP_TLS, bytes),
-                _ => {}
+    /// Every input by each of these ways: one way after the other, because a server that is busy with datagrams naps
+    /// between two looks, and each connection would wait for that.
+    fn pass(&mut self, ways: &[Way], inputs: &[(String, Vec<u8>)]) {
+        for (way, go) in ways {
+            for (name, bytes) in inputs {
+                go(self, bytes);
+                assert!(self.server.alive(), "'{name}' by {way} ends the process");
             }
-            assert!(self.server.alive(), "'{name}' ends the process");
         }
     }
 
     /// The process is well, the call has lost nothing, and nothing is left of the strangers.
     fn finish(mut self) {
-        // What went by the WebSocket has been read when this is answered.
-        if let Some(mut page) = self.page.take() {
+        // What went by the WebSockets has been read when this is answered.
+        for mut page in [self.page.take(), self.secure_page.take()].into_iter().flatten() {
             page.say(
                 b"OPTIONS sip:a SIP/2.0\r\nVia: SIP/2.0/WS a.invalid;branch=z9hG4bKlast\r\nFrom: <sip:a@a.invalid>;tag=1\r\n\
                   To: <sip:a>\r\nCall-ID: the-last-of-all\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\n\r\n",
@@ -179,6 +167,56 @@ impl Scene {
     }
 }
 
+/// A name, and how bytes go.
+type Way = (&'static str, fn(&Scene, &[u8]));
+
+/// What carries SIP.
+const SIP: [Way; 5] = [
+    ("UDP", Scene::datagram),
+    ("TCP", |scene, bytes| scene.plain(scene.sip().port(), bytes)),
+    ("TLS", |scene, bytes| scene.secure(SIP_TLS, bytes)),
+    ("WebSocket", Scene::message),
+    ("WebSocket under TLS", Scene::secure_message),
+];
+/// Requests of HTTP.
+const WEB: [Way; 2] = [
+    ("HTTP", |scene, bytes| scene.plain(HTTP, bytes)),
+    ("HTTPS", |scene, bytes| scene.secure(HTTP_TLS, bytes)),
+];
+/// Actions of the manager, as they are and posted.
+const ACTIONS: [Way; 4] = [
+    ("TCP", |scene, bytes| scene.plain(MANAGER, bytes)),
+    ("TLS", |scene, bytes| scene.secure(MANAGER_TLS, bytes)),
+    ("HTTP", |scene, bytes| scene.plain(HTTP, &posted(bytes))),
+    ("HTTPS", |scene, bytes| scene.secure(HTTP_TLS, &posted(bytes))),
+];
+/// Frames of a WebSocket, on connections of their own.
+const FRAMES: [Way; 2] = [
+    ("WebSocket", |scene, bytes| scene.plain(HTTP, &upgraded(bytes))),
+    ("WebSocket under TLS", |scene, bytes| scene.secure(HTTP_TLS, &upgraded(bytes))),
+];
+
+/// A form with these bytes.
+fn posted(bytes: &[u8]) -> Vec<u8> {
+    let head = format!("POST /rawman HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", bytes.len());
+    [head.as_bytes(), bytes].concat()
+}
+
+/// A request for a WebSocket, and these bytes in it.
+fn upgraded(bytes: &[u8]) -> Vec<u8> {
+    [REQUEST.as_bytes(), bytes].concat()
+}
+
+/// Sends a message of a WebSocket by a connection that stays for the next one, unless the server closes it.
+fn say(page: &RefCell<Option<WebSocket>>, bytes: &[u8], connect: impl FnOnce() -> WebSocket) {
+    let mut page = page.borrow_mut();
+    let open = page.get_or_insert_with(connect);
+    open.send(&frame(0x82, bytes));
+    if !open.is_heard() {
+        *page = None;
+    }
+}
+
 /// All files below a folder with their content, in order.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut folders = vec![folder.to_owned()];
@@ -192,10 +230,6 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     paths.sort();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
     paths.iter().map(|path| (path.display().to_string(), std::fs::read(path).expect("a file"))).collect()
-}
-
-fn borrowed(files: &[(String, Vec<u8>)]) -> impl Iterator<Item = (String, &[u8])> {
-    files.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice()))
 }
 
 /// A request that is right but for what a case changes.
@@ -259,8 +293,11 @@ fn hostile_sip_is_survived() {
         ("a BYE of nothing", replace("INVITE", "BYE".into())),
         ("an ACK of nothing", replace("INVITE", "ACK".into())),
     ];
+    let cases: Vec<(String, Vec<u8>)> =
+        cases.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     for _ in 0..3 {
-        scene.feed(cases.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.as_slice())));
+        scene.pass(&SIP, &cases);
+        scene.pass(&WEB, &cases);
     }
     scene.finish();
 }
@@ -273,7 +310,9 @@ fn rfc4475_and_rfc5118_torture_is_survived() {
     }
     let mut scene = Scene::new("torture");
     for set in sets {
-        scene.feed(borrowed(&files(&set)));
+        let inputs = files(&set);
+        scene.pass(&SIP, &inputs);
+        scene.pass(&WEB, &inputs);
     }
     scene.finish();
 }
@@ -286,7 +325,9 @@ fn fuzz_seeds_of_others_are_survived() {
     if !unpack(&archive, &folder) {
         return;
     }
-    scene.feed(borrowed(&files(&folder)));
+    let inputs = files(&folder);
+    scene.pass(&SIP, &inputs);
+    scene.pass(&WEB, &inputs);
     scene.finish();
 }
 
@@ -344,22 +385,12 @@ fn the_protos_suite_is_survived() {
         return;
     }
     let from = scene.stranger.local_addr().expect("its address");
-    for (number, (name, file)) in files(&folder).iter().enumerate() {
-        for part in parts(file) {
-            let message = fill(part, number, from, scene.sip());
-            scene.datagram(&message);
-            scene.message(&message);
-            if number % SAMPLE == 0 {
-                scene.connection(scene.sip().port(), &message);
-            }
-            match number % (5 * SAMPLE_TLS) {
-                0 | 15 => scene.secure(SIP_TLS, &message),
-                10 => scene.secure_page(&frame(0x82, &message)),
-                _ => {}
-            }
-        }
-        assert!(scene.server.alive(), "'{name}' ends the process");
+    let mut messages = Vec::new();
+    for (number, (name, file)) in files(&folder).into_iter().enumerate() {
+        let filled = parts(&file).into_iter().map(|part| fill(part, number, from, scene.sip()));
+        messages.extend(filled.map(|message| (name.clone(), message)));
     }
+    scene.pass(&SIP, &messages);
     scene.finish();
 }
 
@@ -416,16 +447,18 @@ fn hostile_rtp_and_rtcp_end_nothing() {
         ("a report of 31 sources, none there".into(), vec![0x9f, 201, 0, 1, 0, 0, 0, 1]),
     ];
     if let Some(folder) = generated(&scene) {
-        packets.extend(files(&folder.join("rtp")));
-        packets.extend(files(&folder.join("rtcp")));
-        packets.extend(files(&folder.join("stun")));
+        for set in ["rtp", "rtcp", "stun", "udptl"] {
+            packets.extend(files(&folder.join(set)));
+        }
     }
-    if let Some(archive) = bad_input("libsrtp-fuzz.tar.xz") {
-        let folder = scene.server.site.place.join("srtp");
+    for set in ["libsrtp-fuzz", "pjsip-fuzz", "openssl-dtlsclient", "openssl-dtlsserver"] {
+        let Some(archive) = bad_input(&format!("{set}.tar.xz")) else { continue };
+        let folder = scene.server.site.place.join(set);
         if unpack(&archive, &folder) {
             packets.extend(files(&folder));
         }
     }
+    packets.retain(|(_, packet)| packet.len() <= DATAGRAM_BYTES_MAX);
     let sound = [0x80, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1].into_iter().chain([0x55; 160]).collect::<Vec<u8>>();
     let mut random = kit::Random(9);
     packets.extend((0..2000).map(|number| {
@@ -498,7 +531,7 @@ fn port_of(answer: &e2e::Message) -> u16 {
 
 #[test]
 fn hostile_manager_input_is_survived() {
-    let scene = Scene::new("ami");
+    let mut scene = Scene::new("ami");
     let mut inputs: Vec<(String, Vec<u8>)> = vec![
         ("no line end".into(), vec![b'a'; 100_000]),
         ("headers without an end".into(), b"Action: Login\r\n".repeat(5_000)),
@@ -507,23 +540,13 @@ fn hostile_manager_input_is_survived() {
     if let Some(folder) = generated(&scene) {
         inputs.extend(files(&folder.join("ami")));
     }
-    for (number, (_, bytes)) in inputs.iter().enumerate() {
-        scene.connection(MANAGER, bytes);
-        let head = format!("POST /rawman HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", bytes.len());
-        let posted = [head.as_bytes(), bytes].concat();
-        scene.connection(HTTP, &posted);
-        match number % SAMPLE_TLS {
-            0 => scene.secure(MANAGER_TLS, bytes),
-            3 => scene.secure(HTTP_TLS, &posted),
-            _ => {}
-        }
-    }
+    scene.pass(&ACTIONS, &inputs);
     scene.finish();
 }
 
 #[test]
 fn hostile_frames_end_nothing_but_their_connection() {
-    let scene = Scene::new("frames");
+    let mut scene = Scene::new("frames");
     let options = b"OPTIONS sip:a SIP/2.0\r\n\r\n";
     let mut inputs: Vec<(String, Vec<u8>)> = vec![
         (
@@ -544,16 +567,9 @@ fn hostile_frames_end_nothing_but_their_connection() {
         kit::spoil(&mut random, &mut spoiled);
         (format!("spoiled {number}"), spoiled)
     }));
-    for (number, (_, bytes)) in inputs.iter().enumerate() {
-        if number.is_multiple_of(SAMPLE_TLS) {
-            scene.secure_page(bytes);
-        }
-        let mut page = WebSocket::connect(scene.http());
-        page.send(bytes);
-        page.drain();
-        // The same without having asked.
-        scene.connection(HTTP, bytes);
-    }
+    scene.pass(&FRAMES, &inputs);
+    // The same without having asked.
+    scene.pass(&WEB, &inputs);
     scene.message(options);
     scene.finish();
 }
@@ -564,7 +580,8 @@ fn what_belongs_to_other_protocols_is_passed_over() {
     let Some(folder) = generated(&scene) else { return };
     for set in ["stun", "iax2", "udptl"] {
         let inputs = files(&folder.join(set));
-        scene.feed(borrowed(&inputs).step_by(3));
+        scene.pass(&SIP, &inputs);
+        scene.pass(&WEB, &inputs);
     }
     scene.finish();
 }

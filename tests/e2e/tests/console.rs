@@ -123,3 +123,23 @@ fn a_terminal_that_hangs_up_leaves_the_process_running_without_a_console() {
     call(&["-rx", "core stop now"]);
     wait::until_true("the process ends", || !input.exists());
 }
+
+#[test]
+fn a_user_runs_what_cli_permissions_conf_lets_them() {
+    use std::os::unix::fs::MetadataExt as _;
+    let site = site("permissions");
+    site.write();
+    let uid = std::fs::metadata(site.config()).expect("a file of ours").uid();
+    let server =
+        Server::start(site.add("cli_permissions.conf", &format!("[{uid}]\ndeny=core show version\n")));
+    let refused = server.run("core  show version");
+    assert!(!refused.status.success());
+    let said =
+        String::from_utf8_lossy(&refused.stdout).into_owned() + &String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("You don't have permissions to run 'core  show version' command"), "{said}");
+    assert!(server.cli("core show uptime").contains("System uptime"));
+    let rules = server.cli("cli show permissions");
+    assert!(
+        rules.contains(&format!("User: {uid} [uid={uid}]")) && rules.contains("deny -> core show version")
+    );
+}

@@ -355,12 +355,25 @@ fn hep_address(chunks: &BTreeMap<u16, Vec<u8>>, ip: u16, port: u16) -> SocketAdd
 
 #[test]
 fn a_capture_server_gets_a_copy_of_every_message_of_a_call() {
+    captured("call-id", |_| false);
+}
+
+#[test]
+fn a_capture_server_knows_a_call_by_its_channel_when_that_is_wanted() {
+    // Before the channel is made, and when it is gone, there is only the Call-ID.
+    captured("channel", |text| {
+        text.starts_with("SIP/2.0 200") && text.contains(" INVITE\r\n") || text.starts_with("BYE ")
+    });
+}
+
+/// Captures a call whose messages are tied together so; `by_channel` says which of them have a channel.
+fn captured(uuid_type: &str, by_channel: fn(&str) -> bool) {
     let capture = UdpSocket::bind("127.0.0.1:0").expect("a capture server");
     capture.set_read_timeout(Some(LINE_WAIT)).expect("a limit");
     let address = capture.local_addr().expect("its address");
-    let site = Site::new("capture").phone("alice").dialplan(DIALPLAN).add(
+    let site = Site::new(&format!("capture-{uuid_type}")).phone("alice").dialplan(DIALPLAN).add(
         "hep.conf",
-        &format!("[general]\ncapture_address = {address}\ncapture_id = 2001\ncapture_password = let me in\n"),
+        &format!("[general]\ncapture_address = {address}\ncapture_id = 2001\ncapture_password = let me in\nuuid_type = {uuid_type}\n"),
     );
     let server = Server::start(site);
     let mut alice = Phone::new(server.site.sip, "alice");
@@ -389,7 +402,12 @@ fn a_capture_server_gets_a_copy_of_every_message_of_a_call() {
         assert_eq!(chunks[&12], 2001_u32.to_be_bytes(), "{text}");
         assert_eq!(chunks[&14], b"let me in", "{text}");
         let call_id = text.lines().find_map(|line| line.strip_prefix("Call-ID: ")).expect("a Call-ID");
-        assert_eq!(chunks[&17], call_id.as_bytes(), "{text}");
+        let correlation = String::from_utf8_lossy(&chunks[&17]);
+        match by_channel(&text) {
+            true => assert!(correlation.starts_with("PJSIP/alice-"), "{correlation}: {text}"),
+            false if uuid_type == "call-id" => assert_eq!(correlation, call_id, "{text}"),
+            false => assert!(correlation == call_id || correlation.starts_with("PJSIP/alice-"), "{text}"),
+        }
         let is_last = text.starts_with("SIP/2.0 200") && text.contains(" BYE\r\n");
         starts.push(text.lines().next().unwrap_or_default().to_owned());
         if is_last {

@@ -1,6 +1,6 @@
 //! SIP, the manager and metrics under TLS, with OpenSSL and baresip at the other end (RFC 3261 §26, RFC 5922, RFC 8446).
 
-use e2e::{Authority, Baresip, Identity, Secure, Server, Site, free_ports, installed, wait};
+use e2e::{Authority, Baresip, Identity, Secure, Server, Site, TlsClient, free_ports, installed, wait};
 use std::net::SocketAddr;
 
 /// A site that also listens under TLS, with more lines for that transport.
@@ -136,6 +136,42 @@ fn rfc6066_3_several_names_on_one_port_each_have_their_certificate() {
     wait::until_true("the third name", || server.cli("pjsip show transports").contains("third"));
     connect("three.example", "three.example").must_register("alice");
     connect("two.example", "two.example").must_register("alice");
+}
+
+#[test]
+fn the_client_for_many_connections_resumes_its_session() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("client");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-client", &own, ""));
+    let at = tls(&server.site);
+    let client = TlsClient::new(&authority, "pbx.example.com");
+    assert!(!client.resumes(at), "there is nothing to go on with");
+    for _ in 0..3 {
+        client.pass(at, b"\r\n\r\n");
+        assert!(client.resumes(at));
+    }
+}
+
+#[test]
+fn a_port_goes_from_tls_to_tcp_and_back_by_reloads() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("turn");
+    let own = authority.sign("DNS:pbx.example.com");
+    let server = Server::start(site("tls-turn", &own, ""));
+    let at = tls(&server.site);
+    let secure = server.site.place.read("etc/pjsip.conf");
+    let protocol = || server.cli("pjsip show transport tls");
+    for (protocol_now, text) in [("tcp", secure.replace("protocol=tls", "protocol=tcp")), ("tls", secure)] {
+        server.site.place.write("etc/pjsip.conf", text);
+        server.cli("pjsip reload");
+        wait::until_true(protocol_now, || protocol().contains(&format!(" {protocol_now} ")));
+    }
+    Secure::connect(at, &[]).must_register("alice");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use store::config::modules::{self, Capability};
 use super::text::{clean, holds, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::ami::WebForm;
-use crate::http::ws;
+use crate::http::{STATIC_PATH, ws};
 use crate::site::Wish;
 
 pub(super) const ROWS: &[Row] = &[
@@ -336,6 +336,9 @@ impl Cli {
         if snapshot.prometheus.enabled {
             paths.push((http.path(&snapshot.prometheus.uri), "Prometheus Metrics"));
         }
+        if http.enablestatic {
+            paths.push((http.path(STATIC_PATH) + "/...", "Static Files"));
+        }
         let data = || {
             let paths: Vec<Value> =
                 paths.iter().map(|(path, what)| json!({ "path": path, "what": what })).collect();
@@ -627,6 +630,7 @@ const FILES: &[&str] = &[
     "acl",
     "cdr",
     "cel",
+    "cli_permissions",
     "dialplan",
     "dnsmgr",
     "extconfig",

@@ -13,6 +13,7 @@ mod calls;
 mod catalogue;
 mod codecs;
 mod conferences;
+mod config;
 mod database;
 mod faults;
 mod grammar;
@@ -52,7 +53,7 @@ use serde::Serialize;
 
 use crate::pages::Pages;
 use crate::site::Site;
-use crate::socket::{Answer, Call, Commands, View};
+use crate::socket::{Answer, Call, Commands, View, Who};
 pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
 pub(crate) use iax::netstats_text as iax_netstats;
@@ -206,6 +207,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Configuration in databases", realtime::ROWS),
     ("Rows of databases", rows::ROWS),
     ("Administration", admin::ROWS),
+    ("Files of the configuration", config::ROWS),
     ("Manager interface", manager::ROWS),
 ];
 
@@ -324,6 +326,7 @@ impl Cli {
             "iax-peer" => self.iax_peer_names(),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
+            "config-module" => config::modules(),
             "action" => crate::ami::actions().map(|row| row.name.to_owned()).collect(),
             "event" => crate::ami::EVENTS.iter().map(|row| row.name.to_owned()).collect(),
             "technology" => inside::technologies(),
@@ -337,21 +340,18 @@ impl Cli {
 impl Commands for Cli {
     fn run(&mut self, call: Call<'_>) -> Answer {
         let words = grammar::words(call.line);
-        let mut best: Option<(usize, Args, &'static Row)> = None;
-        for shape in SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get())) {
-            let mut args = Args::new();
-            let Some(count) = grammar::fit(&shape.pieces, &words, &mut args) else { continue };
-            if best.as_ref().is_none_or(|(most, ..)| count > *most) {
-                best = Some((count, args, shape.row));
-            }
-        }
-        let Some((_, args, row)) = best else {
+        let shapes = SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get()));
+        let Some((args, row)) = fitting(shapes, &words) else {
             return match self.aliased(call.line) {
                 Some(line) if !line.is_empty() => self.run_as(call, &line),
                 _ => misfit(call.line, &words),
             };
         };
         let Call { session, json, may_wait, may_reach_outside, view, .. } = call;
+        if call.who.is_some_and(|who| !self.may_run(who, &words, row)) {
+            let line = text::clean(call.line);
+            return Answer::failed(format!("You don't have permissions to run '{line}' command\n"));
+        }
         let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
@@ -364,14 +364,14 @@ impl Commands for Cli {
             Said::Usage => Answer::failed(row.usage()),
         }
     }
-    fn complete(&mut self, line: &str) -> Vec<String> {
+    fn complete(&mut self, line: &str, who: Option<Who>) -> Vec<String> {
         let mut words = grammar::words(line);
         let partial = if line.ends_with(char::is_whitespace) || line.is_empty() {
             String::new()
         } else {
             words.pop().unwrap_or_default()
         };
-        let mut found = self.next_words(&words);
+        let mut found = self.next_words(&words, who);
         for (alias, command) in &self.site.snapshot.borrow().aliases.known {
             let alias: Vec<&str> = alias.split_whitespace().collect();
             let same = words.iter().zip(&alias).all(|(word, known)| word.eq_ignore_ascii_case(known));
@@ -380,7 +380,7 @@ impl Commands for Cli {
                 (true, None, Some(rest)) => {
                     let whole: Vec<String> =
                         grammar::words(command).into_iter().chain(rest.iter().cloned()).collect();
-                    found.extend(self.next_words(&whole));
+                    found.extend(self.next_words(&whole, who));
                 }
                 _ => {}
             }
@@ -392,11 +392,29 @@ impl Commands for Cli {
     }
 }
 
+/// The command that fits most words, and its arguments.
+fn fitting<'a>(shapes: impl Iterator<Item = &'a Shape>, words: &[String]) -> Option<(Args, &'static Row)> {
+    let mut best: Option<(usize, Args, &'static Row)> = None;
+    for shape in shapes {
+        let mut args = Args::new();
+        let Some(count) = grammar::fit(&shape.pieces, words, &mut args) else { continue };
+        if best.as_ref().is_none_or(|(most, ..)| count > *most) {
+            best = Some((count, args, shape.row));
+        }
+    }
+    best.map(|(_, args, row)| (args, row))
+}
+
 impl Cli {
+    /// The row of the command that these words are.
+    fn row_of(words: &[String]) -> Option<&'static Row> {
+        fitting(SHAPES.iter(), words).map(|(_, row)| row)
+    }
     /// The words that may stand behind these.
-    fn next_words(&self, words: &[String]) -> BTreeSet<String> {
+    fn next_words(&self, words: &[String], who: Option<Who>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        for shape in SHAPES.iter().filter(|shape| !shape.old) {
+        let may_run = |shape: &&Shape| who.is_none_or(|who| self.may_run_some(who, shape.row));
+        for shape in SHAPES.iter().filter(|shape| !shape.old).filter(may_run) {
             for piece in grammar::next(&shape.pieces, words) {
                 match piece {
                     Piece::Word(known) => found.extend([known.to_owned()]),

@@ -14,8 +14,12 @@ pub(crate) fn fields(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `%41` as `A` and `+` as a blank; what is no such thing stays as it is.
 fn decoded(text: &str) -> String {
+    String::from_utf8_lossy(&unescaped(text, true)).into_owned()
+}
+
+/// `%41` as `A`, and in forms `+` as a blank; what is no such thing stays as it is.
+pub(crate) fn unescaped(text: &str, is_form: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -31,7 +35,7 @@ fn decoded(text: &str) -> String {
                     rest.get(1..).unwrap_or_default()
                 }
             },
-            (b'+', _) => {
+            (b'+', _) if is_form => {
                 bytes.push(b' ');
                 tail
             }
@@ -41,7 +45,7 @@ fn decoded(text: &str) -> String {
             }
         };
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 /// The value of a cookie in a `Cookie` header, without quotation marks.

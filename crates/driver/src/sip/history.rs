@@ -28,6 +28,15 @@ pub struct Heard {
     pub bytes: Box<[u8]>,
 }
 
+/// What ties the messages of a call together for a capture server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Correlation {
+    /// The Call-ID of the leg.
+    CallId,
+    /// The name of its channel; the Call-ID as long as it has none, and after that.
+    Channel,
+}
+
 /// What a report of RTCP said, for a capture server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapturedReport {
@@ -35,8 +44,8 @@ pub struct CapturedReport {
     pub at_micros: i64,
     /// Our end.
     pub local: SocketAddr,
-    /// The Call-ID of the leg.
-    pub call_id: Vec<u8>,
+    /// What ties it to the messages of its leg.
+    pub correlation: Vec<u8>,
     /// What it said, to or from whom.
     pub report: base::RtcpReport,
 }
@@ -54,22 +63,34 @@ pub struct Captured {
     pub local: SocketAddr,
     /// The peer.
     pub remote: SocketAddr,
-    /// Its Call-ID; empty when it has none.
-    pub call_id: Vec<u8>,
+    /// What ties it to the others of its call; empty when nothing does.
+    pub correlation: Vec<u8>,
     /// The message, without the keys of SRTP.
     pub bytes: Box<[u8]>,
 }
 
 impl Captured {
-    pub(super) fn new(outgoing: bool, flow: Flow, local: SocketAddr, bytes: &[u8], at_micros: i64) -> Self {
+    /// `name` is what a leg is called by whom it is tied together, by its Call-ID and our tag.
+    pub(super) fn new(
+        (outgoing, at_micros): (bool, i64),
+        flow: Flow,
+        local: SocketAddr,
+        bytes: &[u8],
+        name: impl FnOnce(&[u8], &[u8]) -> Option<Vec<u8>>,
+    ) -> Self {
         let mut bytes = bytes.to_vec();
         ::sip::sdp::hide_keys(&mut bytes);
         let mut index = Index::default();
         let message = Message::parse(&bytes, &mut index);
-        let call_id =
-            message.ok().and_then(|message| message.call_id()).map(<[u8]>::to_vec).unwrap_or_default();
+        let correlation = message.ok().and_then(|message| {
+            // Who asks is named by From.
+            let own = if outgoing == message.is_request() { message.from_tag() } else { message.to_tag() };
+            let call_id = message.call_id()?;
+            own.and_then(|own| name(call_id, own)).or_else(|| Some(call_id.to_vec()))
+        });
+        let correlation = correlation.unwrap_or_default();
         let (protocol, remote) = (flow.protocol, flow.remote);
-        Self { at_micros, outgoing, protocol, local, remote, call_id, bytes: bytes.into() }
+        Self { at_micros, outgoing, protocol, local, remote, correlation, bytes: bytes.into() }
     }
 }
 

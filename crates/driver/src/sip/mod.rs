@@ -61,7 +61,9 @@ pub use config::{
 };
 pub use direct::{DirectMedia, Glare};
 pub use fax::FaxSettings;
-pub use history::{Captured, CapturedReport, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History};
+pub use history::{
+    Captured, CapturedReport, Correlation, Gist, HISTORY_BYTES_MAX, HISTORY_MAX, Heard, History,
+};
 pub use lookup::{Directory, Learned, Lookup};
 pub use message::TEXT_BYTES_MAX;
 pub use outside::NotifyTo;
@@ -152,6 +154,7 @@ pub struct SipDriver {
     history: History,
     /// Copies of messages since they were taken last; `None` when nobody wants them.
     captured: Option<Vec<Captured>>,
+    correlation: Correlation,
     /// What RTCP said, while somebody wants that.
     captured_reports: Option<Vec<CapturedReport>>,
     /// What endpoints say of `force_rport`: challenges obey all of it, whomever they ask for.
@@ -205,6 +208,7 @@ impl SipDriver {
             trace: Trace::Off,
             history: History::default(),
             captured: None,
+            correlation: Correlation::CallId,
             captured_reports: None,
             challenge_ports: [Some(true), None],
             traced: 0,
@@ -351,8 +355,12 @@ impl SipDriver {
         let local = leg.media.rtcp_address();
         core.notice_of(channel, |channel| Notice::Rtcp { channel, local, report: Box::new(report) });
         if self.captured_reports.is_some() {
-            let call_id = self.call_id(core, channel).unwrap_or_default();
-            let copy = CapturedReport { at_micros: core.services.wall.now_micros(), local, call_id, report };
+            let correlation = match self.correlation {
+                Correlation::CallId => self.call_id(core, channel),
+                Correlation::Channel => core.get(channel).map(|channel| channel.name.as_bytes().to_vec()),
+            };
+            let (at_micros, correlation) = (core.services.wall.now_micros(), correlation.unwrap_or_default());
+            let copy = CapturedReport { at_micros, local, correlation, report };
             self.captured_reports.iter_mut().for_each(|captured| captured.push(copy.clone()));
         }
     }
@@ -416,9 +424,10 @@ impl SipDriver {
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }
-    /// Whether copies of all messages are wanted; see [`Self::take_captured`].
-    pub fn set_capture(&mut self, wanted: bool) {
-        match (&self.captured, wanted) {
+    /// Whether copies of all messages are wanted, and by what they are tied together; see [`Self::take_captured`].
+    pub fn set_capture(&mut self, wanted: Option<Correlation>) {
+        self.correlation = wanted.unwrap_or(Correlation::CallId);
+        match (&self.captured, wanted.is_some()) {
             (None, true) => self.captured = Some(Vec::new()),
             (Some(_), false) => self.captured = None,
             (None, false) | (Some(_), true) => {}
@@ -459,7 +468,13 @@ impl SipDriver {
             let local = self
                 .bind(flow.transport)
                 .map(|bind| SocketAddr::new(self.ways.local_ip(bind, flow.remote.ip()), bind.local.port()));
-            let copy = local.map(|local| Captured::new(outgoing, flow, local, bytes, at_micros));
+            let name = |call_id: &[u8], tag: &[u8]| {
+                let dialog = Some(()).filter(|()| self.correlation == Correlation::Channel);
+                let dialog = dialog.and_then(|()| self.stack.own_dialog(call_id, tag))?;
+                let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle))?;
+                core.get(leg.channel).map(|channel| channel.name.as_bytes().to_vec())
+            };
+            let copy = local.map(|local| Captured::new((outgoing, at_micros), flow, local, bytes, name));
             self.captured.iter_mut().for_each(|captured| captured.extend(copy.clone()));
         }
         self.tell(core, if outgoing { "Transmitting" } else { "Received" }, flow, bytes);

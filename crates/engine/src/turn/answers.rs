@@ -19,20 +19,24 @@ impl Engine {
             let made = catch_unwind(AssertUnwindSafe(|| {
                 self.managers.manager.turn_page(client, now, &mut out);
                 self.sessions.turn_page(client, &mut *self.commands.borrow_mut(), &mut out);
+                self.web.http.turn_page(client);
             }));
             if made.is_err() {
                 self.log(Level::Error, "strowger", "the page of an answer panicked; its client is let go");
                 self.managers.manager.closed(client);
                 self.sessions.closed(client);
+                self.web.closed(client);
                 out = vec![Output::Close(client)];
             }
             self.carry_out(out);
         }
+        self.ask_files(now);
     }
     /// Hands what is queued to the kernel while somebody reads a long answer: only what is left then says who has room, and
     /// a connection that has none wakes the loop when it has some.
     pub(super) fn flush_answers(&mut self) {
-        if self.sessions.reading().next().is_some() || self.managers.manager.reading().next().is_some() {
+        let reading = self.sessions.reading().chain(self.managers.manager.reading());
+        if reading.chain(self.web.http.reading()).next().is_some() {
             self.net.flush();
         }
     }
@@ -46,6 +50,7 @@ impl Engine {
         let has_room = |client: &u64| {
             self.clients.get(client).is_none_or(|flow| self.net.unsent(*flow) < UNREAD_BYTES_MAX)
         };
-        self.sessions.reading().chain(self.managers.manager.reading()).filter(has_room).collect()
+        let reading = self.sessions.reading().chain(self.managers.manager.reading());
+        reading.chain(self.web.http.reading()).filter(has_room).collect()
     }
 }

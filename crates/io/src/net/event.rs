@@ -41,10 +41,12 @@ pub enum Peer {
         /// Ours.
         local: SocketAddr,
     },
-    /// A process of this machine, with its user id as the kernel knows it.
+    /// A process of this machine, with its user and group as the kernel knows them.
     Local {
         /// The user id.
         uid: u32,
+        /// The group id.
+        gid: u32,
     },
 }
 

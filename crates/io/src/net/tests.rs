@@ -460,9 +460,10 @@ fn a_control_socket_has_its_mode_knows_its_peer_and_replaces_only_a_dead_one() {
     let listener = net.listen_unix(&path, 0o660, FlowKind::Control).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     let client = UnixStream::connect(&path).unwrap();
-    let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(&path).unwrap());
+    let data = std::fs::metadata(&path).unwrap();
+    let (uid, gid) = (std::os::unix::fs::MetadataExt::uid(&data), std::os::unix::fs::MetadataExt::gid(&data));
     let seen = turn(&mut net, 1);
-    assert_eq!(seen, [Seen::Accepted(accepted(&seen), Peer::Local { uid })]);
+    assert_eq!(seen, [Seen::Accepted(accepted(&seen), Peer::Local { uid, gid })]);
 
     let mut second = Net::new(Limits::default()).unwrap();
     let error = second.listen_unix(&path, 0o660, FlowKind::Control).unwrap_err();

@@ -329,6 +329,11 @@ impl Stack {
         self.calls.get(place)?.dialog.fork(remote_tag).map(|_| DialogId(place))
     }
 
+    /// The dialog with this Call-ID and this tag of ours, whatever its peer's.
+    pub fn own_dialog(&self, call_id: &[u8], local_tag: &[u8]) -> Option<DialogId> {
+        self.find(call_id, local_tag).map(DialogId)
+    }
+
     /// Answers a request and stores nothing (RFC 3261 §8.2.7). The same request gets the same answer again.
     pub fn respond_stateless(&self, incoming: &Incoming, answer: &Answer<'_>, out: &mut Vec<Output>) {
         self.answer_statelessly(&incoming.message.view(), incoming.source, incoming.force_rport, answer, out);

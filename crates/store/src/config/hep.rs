@@ -1,6 +1,6 @@
 //! `hep.conf`: copies of SIP messages for a capture server.
 
-use super::kind::{Hidden, Int, Text, YesNo};
+use super::kind::{Hidden, Int, Text, YesNo, choice};
 use super::{host_and_port, options, read_settings};
 use conf::{File, Findings};
 
@@ -15,9 +15,16 @@ options! {
     capture_password: Hidden = "", "What the server knows us by; sent with each packet.";
     capture_id: Int<0, 4_294_967_295> = "0", "Number of this agent in each packet.";
     capture_name: Text = "", "Name of this agent in each packet; empty sends none.";
-    uuid_type: Text = "call-id", "What ties the messages of a call together.",
-        Later "call-id" "the Call-ID of each leg ties its messages together";
+    uuid_type: UuidType = "call-id", "What ties the messages of a call together.";
     @recognised {}
+}
+
+choice! {
+    /// `uuid_type=`: what ties the messages of a call together.
+    UuidType {
+        CallId | "call-id" "The Call-ID of each leg.";
+        Channel | "channel" "The name of its channel; of what comes before it has one, or after, the Call-ID.";
+    }
 }
 
 /// Where copies of messages go.
@@ -83,7 +90,8 @@ mod tests {
             ("whole", "[general]\ncapture_address = 192.0.2.1:9060\ncapture_id = 7\n", true, 0),
             ("off", "[general]\nenabled = no\ncapture_address = 192.0.2.1:9060\n", false, 0),
             ("no address", "[general]\nenabled = yes\n", false, 1),
-            ("by channel", "[general]\ncapture_address = h\nuuid_type = channel\n", true, 1),
+            ("by channel", "[general]\ncapture_address = h\nuuid_type = channel\n", true, 0),
+            ("by nothing", "[general]\ncapture_address = h\nuuid_type = tag\n", true, 1),
         ] {
             let mut findings = Findings::new();
             let source = conf::Memory::new().with("hep.conf", text);

@@ -29,6 +29,7 @@ pub mod modules;
 pub mod music;
 pub mod notify;
 pub mod parking;
+pub mod permissions;
 pub mod pjsip;
 pub mod queues;
 pub mod realtime;
@@ -358,6 +359,7 @@ pub fn manual() -> Vec<Row> {
         web::HttpGeneral::rows(),
         web::Prometheus::rows(),
         aliases::AliasesGeneral::rows(),
+        permissions::rows(),
         realtime::rows(),
     ]
     .concat()

@@ -37,6 +37,7 @@ options! {
     servername: Text = "Asterisk", "What the header Server of answers says; nothing when empty.";
     ws_allowed_origins: Names = "", "Origins whose pages may speak SIP over WebSocket, such as `https://phone.example.com`; empty: every page, and what is no browser says nothing.";
     enable_status: YesNo = "no", "Serve a page at /httpstatus that says what the server is called and where it listens, to everybody.";
+    enablestatic also "enable_static": YesNo = "no", "Serve the files of the folder static-http below astdatadir at /static, to everybody; not what is hidden, nor in a folder named private.";
     redirect: Redirects = "", "Where a path leads to, `/from /to`, whole paths with the prefix.";
     tlsenable: YesNo = "no", "Serve it under TLS too.";
     tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
@@ -48,8 +49,6 @@ options! {
         "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
         "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
         "tlsservercipherorder" "*" Ignored "the order of tlscipher holds";
-        "enable_static" "no,yes" Later "no files are served";
-        "enablestatic" "no,yes" Later "no files are served";
         "sessionlimit" "*" Ignored "each answer ends its connection, and a connection without a request ends soon";
         "session_inactivity" "*" Ignored "each answer ends its connection";
         "session_keep_alive" "*" Ignored "each answer ends its connection";
@@ -87,7 +86,7 @@ impl HttpGeneral {
     }
     /// Whether it serves something by itself.
     pub fn has_pages(&self) -> bool {
-        self.enable_status || !self.redirect.is_empty()
+        self.enable_status || self.enablestatic || !self.redirect.is_empty()
     }
     /// The path of what lies below the prefix.
     pub fn path(&self, below: &str) -> String {

@@ -156,6 +156,7 @@ fn command(turn: &mut Turn<'_>) -> Done {
     let mut view = View::default();
     let may_reach_outside = super::is_trusted(turn);
     let answer = commands.run(Call {
+        who: None,
         session: turn.id,
         line: &line,
         json: false,

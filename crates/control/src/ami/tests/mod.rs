@@ -58,7 +58,7 @@ impl Commands for Console {
             line => Answer::unknown(line),
         }
     }
-    fn complete(&mut self, _: &str) -> Vec<String> {
+    fn complete(&mut self, _: &str, _: Option<crate::socket::Who>) -> Vec<String> {
         Vec::new()
     }
 }

@@ -142,5 +142,5 @@ fn forty_thousand_channels_are_listed_in_linear_time_and_whole() {
     assert_eq!(text.lines().count(), 40_000);
     assert!(text.lines().all(|line| line.matches('!').count() == 13));
     assert_eq!(desk.json("core show channels")["channels"].as_array().unwrap().len(), 40_000);
-    assert_eq!(desk.cli.complete("core show channel S").len(), COMPLETIONS_MAX);
+    assert_eq!(desk.cli.complete("core show channel S", None).len(), COMPLETIONS_MAX);
 }

@@ -164,6 +164,7 @@ fn a_measurement_of_translations_is_answered_when_it_is_over() {
         let line = "core show translation recalc 1";
         let call = Call {
             session,
+            who: None,
             line,
             json,
             columns: 0,

@@ -3,6 +3,7 @@
 mod bridges;
 mod calls;
 mod conferences;
+mod config;
 mod content;
 mod iax;
 mod inside;
@@ -36,6 +37,8 @@ struct Desk {
     cli: Cli,
     view: View,
     folder: Folder,
+    /// Whom the kernel says that it is.
+    who: Option<crate::socket::Who>,
 }
 
 impl Desk {
@@ -53,7 +56,7 @@ impl Desk {
         };
         let (snapshot, _) = Snapshot::load(&Where::Embedded(defaults)).unwrap();
         let cli = Cli::new(testing::site(&world, &folder, snapshot, sip));
-        Self { world, cli, view: View::default(), folder }
+        Self { world, cli, view: View::default(), folder, who: None }
     }
     /// A message comes in from 192.0.2.7.
     fn hear(&self, text: &str) {
@@ -80,7 +83,16 @@ impl Desk {
     }
     fn ask_as(&mut self, line: &str, json: bool, may_reach_outside: bool) -> (String, u8) {
         let view = &mut self.view;
-        let call = Call { session: 1, line, json, columns: 0, may_wait: false, may_reach_outside, view };
+        let call = Call {
+            session: 1,
+            who: self.who,
+            line,
+            json,
+            columns: 0,
+            may_wait: false,
+            may_reach_outside,
+            view,
+        };
         match self.cli.run(call) {
             Answer::Done { text, status } => (text, status),
             Answer::Pages(pages) => (std::iter::from_fn(|| pages.next()).collect(), 0),

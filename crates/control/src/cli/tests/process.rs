@@ -265,6 +265,6 @@ fn commands_have_the_names_that_cli_aliases_conf_gives_them() {
         assert!(text.starts_with(answer) && status == 1, "{line}: {text}");
     }
     for (line, word) in [("tel", "tell"), ("tell m", "me"), ("tell me upt", "uptime"), ("core sh", "show")] {
-        assert!(desk.cli.complete(line).iter().any(|known| known == word), "{line}");
+        assert!(desk.cli.complete(line, None).iter().any(|known| known == word), "{line}");
     }
 }

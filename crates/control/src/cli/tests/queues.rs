@@ -39,6 +39,7 @@ fn a_long_list_comes_in_pages_and_queues_that_go_meanwhile_do_not_end_it() {
     fill(&desk, 3_000, 2);
     let call = Call {
         session: 1,
+        who: None,
         line: "queue show",
         json: false,
         columns: 0,

@@ -66,10 +66,10 @@ fn completion_knows_words_and_names() {
         ("nothing like it ", &[]),
         ("pjsip set logger o", &["off", "on"]),
     ] {
-        assert_eq!(desk.cli.complete(line), expected, "{line:?}");
+        assert_eq!(desk.cli.complete(line, None), expected, "{line:?}");
     }
-    assert!(desk.cli.complete("").contains(&"core".to_owned()));
-    assert!(desk.cli.complete("é").is_empty());
+    assert!(desk.cli.complete("", None).contains(&"core".to_owned()));
+    assert!(desk.cli.complete("é", None).is_empty());
 }
 
 /// `a [b c] d` as `a`, `a[].b`, `a[].c`, `d`.

@@ -322,12 +322,16 @@ impl Auth {
         let hashed = !hex.is_empty() || !self.password_digest.is_empty();
         let is_md5 = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !hex.is_empty() && !is_md5 {
-            return refuse("md5_cred", format!("md5_cred of auth '{name}' is not 32 hexadecimal digits"), "");
+            let message = format!("md5_cred of auth '{name}' is not 32 hexadecimal digits");
+            return refuse("md5_cred", message, "write the MD5 of user:realm:password in hexadecimal");
         }
         match self.auth_type {
-            AuthType::GoogleOauth => {
-                refuse("auth_type", format!("auth '{name}' uses google_oauth, which is not built in"), "")
-            }
+            AuthType::GoogleOauth => refuse(
+                "auth_type",
+                format!("auth '{name}' uses google_oauth, which is not built in"),
+                "write auth_type=userpass, username= and password= when the other side takes a password; one that takes \
+                 nothing but Google's tokens is reached through a gateway",
+            ),
             AuthType::Md5 if !hashed => refuse(
                 "auth_type",
                 format!("auth '{name}' is of type md5 and has no md5_cred"),
