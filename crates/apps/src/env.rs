@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dialplan::{
-    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Statement,
-    Var, Wall,
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Standing,
+    Statement, Var, Wall,
 };
 
 use crate::Call;
@@ -12,8 +12,8 @@ use crate::Call;
 /// One expansion on a call.
 pub(crate) struct Scope<'a> {
     call: &'a Call,
-    /// Context and extension that `${CONTEXT}` and `${EXTEN}` are, when they are not those where the call stands.
-    place: Option<(&'a str, &'a str)>,
+    /// The place of the text, when it is not that where the call stands.
+    place: Option<Standing>,
     depth: u32,
 }
 
@@ -22,8 +22,9 @@ impl<'a> Scope<'a> {
         Self { call, place: None, depth: 0 }
     }
     /// The same for text that belongs to an extension: a hint.
-    pub(crate) fn at(call: &'a Call, context: &'a str, exten: &'a str) -> Self {
-        Self { call, place: Some((context, exten)), depth: 0 }
+    pub(crate) fn at(call: &'a Call, context: &str, exten: &str) -> Self {
+        let place = Standing { context: context.into(), exten: exten.into(), priority: None };
+        Self { call, place: Some(place), depth: 0 }
     }
 }
 
@@ -50,16 +51,8 @@ impl Env for Scope<'_> {
     }
 
     fn builtin(&self, which: Builtin, out: &mut String) -> bool {
-        match (self.place, which) {
-            (Some((_, exten)), Builtin::Exten) => {
-                out.push_str(exten);
-                return true;
-            }
-            (Some((context, _)), Builtin::Context) => {
-                out.push_str(context);
-                return true;
-            }
-            _ => {}
+        if self.place.as_ref().is_some_and(|place| place.builtin(which, out)) {
+            return true;
         }
         if matches!(which, Builtin::Hint | Builtin::Hintname) {
             let at = self.call.here().location();
@@ -70,6 +63,9 @@ impl Env for Scope<'_> {
         }
         self.call.place_builtin(which, out)
             || self.call.chan.core(|core| builtin(core, self.call, which, out))
+    }
+    fn stand_at(&mut self, place: Option<Standing>) -> Option<Standing> {
+        std::mem::replace(&mut self.place, place)
     }
     fn variable(&self, var: Var<'_>, out: &mut String) -> bool {
         let read = self.call.chan.with(|c| c.vars.get(var).map(|value| out.push_str(value)).is_some());

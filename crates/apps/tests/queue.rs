@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::Cause;
 use call::{Level, Notice};
 use common::{BYE, at_rest, call, in_order, lines, noted, phone, refusing, steps, talks, world};
-use queue::{Config, NewMember, QueueConfig, Settings, SkillChange, Skills, Strategy};
+use queue::{Config, General, NewMember, QueueConfig, Settings, SkillChange, Skills, Strategy};
 use sim::{Act, Phone, World};
 
 /// A queue `sales` in which the phones ring one after the other.
@@ -92,6 +92,27 @@ fn a_caller_hears_music_until_a_member_answers_and_then_they_talk() {
     let ended = world.notices.iter().any(|notice| matches!(notice, Notice::MusicOnHoldStop(_)));
     assert!(began && ended, "{:?}", steps(&world));
     assert_eq!(world.cdrs[0].dst_channel, "SIM/6002-00000001");
+}
+
+#[test]
+fn the_record_and_the_log_name_who_the_queue_says() {
+    for (name, update_cdr, hides, record, entered) in [
+        ("the member's channel", false, false, "SIM/6002-00000001", "NONE ENTERQUEUE |6001|1|Bea"),
+        ("the member", true, false, "Anna", "NONE ENTERQUEUE |6001|1|Bea"),
+        ("a caller who hides", true, true, "Anna", "NONE ENTERQUEUE ||1|"),
+    ] {
+        let mut config = sales(&["SIM/6002"], |settings| settings.log_restricted = false);
+        config.general = General { update_cdr, log_caller_name: true, ..General::default() };
+        config.queues[0].members[0].name = "Anna".into();
+        let hide = if hides { "\n same => n,Set(CALLERID(pres)=prohib)" } else { "" };
+        let dialplan = format!(
+            "exten => 1,1,Set(CALLERID(name)=Bea){hide}\n same => n,Queue(sales,c)\n same => n,Dial(SIM/6003)"
+        );
+        let world = queued(&dialplan, &config, &[("6002", talks()), ("6003", talks())], &[]);
+        assert_eq!(log(&world)[0], entered, "{name}");
+        let parties: Vec<&str> = world.cdrs.iter().map(|cdr| cdr.dst_channel.as_str()).collect();
+        assert_eq!(parties, [record, "SIM/6003-00000002"], "{name}");
+    }
 }
 
 #[test]

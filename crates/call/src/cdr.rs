@@ -151,6 +151,8 @@ pub struct CdrState {
     pub disabled: bool,
     /// Which party B is being recorded; set by [`Core::turn_to_party`](crate::Core::turn_to_party).
     pub dst_channel: String,
+    /// What the record says instead of that channel's name, of a party that is known by another: an agent of a queue.
+    pub dst_name: Option<Box<str>>,
     /// Application and arguments that dialled party B.
     pub dialled_by: Option<(&'static str, String)>,
     /// Account of party B.
@@ -386,6 +388,7 @@ impl Core {
             if let Some(channel) = self.get_mut(party_a).filter(|channel| channel.cdr.dst_channel.is_empty())
             {
                 (channel.cdr.dst_channel, channel.cdr.peer_account) = (name, account);
+                channel.cdr.dst_name = None;
             }
         }
         // Who was dialled and has been on its own is told of by that record again.
@@ -451,7 +454,7 @@ impl Core {
     pub fn turn_to_party(&mut self, id: ChannelId, party: &str) {
         self.leave_party(id);
         let Some(channel) = self.get_mut(id) else { return };
-        channel.cdr.dst_channel = party.to_owned();
+        (channel.cdr.dst_channel, channel.cdr.dst_name) = (party.to_owned(), None);
     }
     /// The channel is about to ask for somebody. When its record is about a party already, that record is finished, with
     /// the application that dialled, and the next begins; unless dialling is to be ignored.
@@ -544,7 +547,7 @@ fn record_of(channel: &Channel, settings: &Settings, now: (Instant, i64)) -> Cdr
         dcontext,
         clid: channel.caller.all(),
         channel: channel.name.to_string(),
-        dst_channel: state.dst_channel.clone(),
+        dst_channel: state.dst_name.as_deref().unwrap_or(&state.dst_channel).to_owned(),
         last_app: state.last_app.to_owned(),
         last_data: state.last_data.clone(),
         start: began_wall,

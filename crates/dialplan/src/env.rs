@@ -73,6 +73,30 @@ pub trait Calendar {
     }
 }
 
+/// A place whose text is being evaluated, for `${CONTEXT}`, `${EXTEN}` and `${PRIORITY}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Context.
+    pub context: Box<str>,
+    /// Extension, as it was asked for.
+    pub exten: Box<str>,
+    /// Priority; `None`: the text belongs to the extension as a whole, as a hint does.
+    pub priority: Option<u32>,
+}
+
+impl Standing {
+    /// Appends what the built-in is here; false when it does not tell of a place.
+    pub fn builtin(&self, which: Builtin, out: &mut String) -> bool {
+        match (which, self.priority) {
+            (Builtin::Context, _) => out.push_str(&self.context),
+            (Builtin::Exten, _) => out.push_str(&self.exten),
+            (Builtin::Priority, Some(priority)) => out.push_str(&priority.to_string()),
+            _ => return false,
+        }
+        true
+    }
+}
+
 /// An executing channel as the dialplan sees it.
 ///
 /// Readers append to `out` and say whether the thing exists, so that an implementation may keep its state
@@ -85,6 +109,12 @@ pub trait Env: Calendar {
 
     /// Appends a built-in's value; false when this channel has none, and a variable of that name is looked for.
     fn builtin(&self, which: Builtin, out: &mut String) -> bool;
+    /// Makes [`Self::builtin`] tell of another place, `None`: of that where the channel stands. Gives what it told of
+    /// before.
+    fn stand_at(&mut self, place: Option<Standing>) -> Option<Standing> {
+        let _ = place;
+        None
+    }
     /// Appends a channel variable's value; false when it is not set.
     fn variable(&self, var: Var<'_>, out: &mut String) -> bool;
     /// Sets a channel variable, `inherit` already taken from the name's prefix. Publishes VarSet.

@@ -36,7 +36,7 @@ pub mod vars;
 pub mod zone;
 
 pub use args::{Destination, Label, Options, Priority, condition, split_args};
-pub use env::{Calendar, Env, Fault, FileFacts, Level, Wall};
+pub use env::{Calendar, Env, Fault, FileFacts, Level, Standing, Wall};
 pub use find::{Query, Route};
 pub use load::change::{
     Addition, ChangeError, ContextLine, add, add_line, extend, remove, remove_context, remove_line,

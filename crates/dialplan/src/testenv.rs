@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::env::{Calendar, Env, Fault, Level, Wall};
+use crate::env::{Calendar, Env, Fault, Level, Standing, Wall};
 use crate::program::Program;
 use crate::registered::{Near, Registered};
 use crate::registry::{Apps, ChannelFunction, Functions};
@@ -23,6 +23,7 @@ pub(crate) struct TestEnv {
     pub(crate) wall: Wall,
     pub(crate) seed: u64,
     pub(crate) registered: Registered,
+    place: Option<Standing>,
     depth: u32,
 }
 
@@ -44,6 +45,7 @@ impl TestEnv {
             wall: Wall::default(),
             seed: 1,
             registered: Registered::default(),
+            place: None,
             depth: 0,
         }
     }
@@ -92,7 +94,11 @@ impl Env for TestEnv {
         &mut self.depth
     }
     fn builtin(&self, which: Builtin, out: &mut String) -> bool {
-        copy(self.builtins.get(&which).map(String::as_str), out)
+        self.place.as_ref().is_some_and(|place| place.builtin(which, out))
+            || copy(self.builtins.get(&which).map(String::as_str), out)
+    }
+    fn stand_at(&mut self, place: Option<Standing>) -> Option<Standing> {
+        std::mem::replace(&mut self.place, place)
     }
     fn variable(&self, var: Var<'_>, out: &mut String) -> bool {
         copy(self.vars.get(var), out)

@@ -8,6 +8,24 @@ use base::{ChannelId, Instant};
 use crate::announce::Voice;
 use crate::{Bounds, Member, Now, PenaltyChange, SkillChange, Skills};
 
+/// Who calls, as the log may have it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallerId {
+    /// Its number.
+    pub number: String,
+    /// Its name.
+    pub name: String,
+    /// It does not want to be known.
+    pub is_restricted: bool,
+}
+
+impl CallerId {
+    /// A caller of that number who has nothing against being known.
+    pub fn of(number: &str) -> Self {
+        Self { number: number.into(), ..Self::default() }
+    }
+}
+
 /// A caller who wants to enter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Join {
@@ -15,8 +33,8 @@ pub struct Join {
     pub caller: ChannelId,
     /// Its UNIQUEID.
     pub uniqueid: Rc<str>,
-    /// Its number, for the log.
-    pub number: String,
+    /// Who it is, for the log.
+    pub id: CallerId,
     /// The URL that the dialplan gave, for the log.
     pub url: String,
     /// `QUEUE_PRIO`: higher ones go before.

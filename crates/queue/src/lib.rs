@@ -29,7 +29,7 @@ use std::rc::Rc;
 use base::{ChannelId, Instant};
 
 pub use announce::{Said, minutes_and_seconds};
-pub use caller::{Caller, Join, Offer, Stage};
+pub use caller::{Caller, CallerId, Join, Offer, Stage};
 pub use change::{Edit, Refused, Whom};
 pub use device::DeviceState;
 pub use log::{Entry, Line};

@@ -29,7 +29,7 @@ pub enum Entry {
     /// The two talk: the member's channel by its UNIQUEID.
     Connect { hold: u64, bridged: String, ring: u64 },
     /// The caller entered.
-    EnterQueue { url: String, number: String, position: usize },
+    EnterQueue { url: String, number: String, position: usize, name: Option<String> },
     /// The caller left because no member was there.
     ExitEmpty { position: usize, original: usize, wait: u64 },
     /// The caller left by a key.
@@ -112,7 +112,12 @@ impl Entry {
                 text(&[hold, talk, original])
             }
             Self::Connect { hold, bridged, ring } => text(&[hold, bridged, ring]),
-            Self::EnterQueue { url, number, position } => text(&[url, number, position]),
+            Self::EnterQueue { url, number, position, name } => {
+                let mut data: Vec<String> = text(&[url, number, position]);
+                // The field's readers expect `_` here, unlike elsewhere.
+                data.extend(name.as_ref().map(|name| name.replace('|', "_")));
+                data
+            }
             Self::ExitWithKey { key, position, original, wait } => text(&[key, position, original, wait]),
             Self::Pause { reason }
             | Self::PauseAll { reason }
@@ -181,8 +186,17 @@ mod tests {
             (Entry::AddMember { paused: false }, "ADDMEMBER|"),
             (Entry::AddMember { paused: true }, "ADDMEMBER|PAUSED"),
             (
-                Entry::EnterQueue { url: String::new(), number: "6001".into(), position: 2 },
+                Entry::EnterQueue { url: String::new(), number: "6001".into(), position: 2, name: None },
                 "ENTERQUEUE||6001|2",
+            ),
+            (
+                Entry::EnterQueue {
+                    url: String::new(),
+                    number: "6001".into(),
+                    position: 2,
+                    name: Some("Anna|Bea\nC".into()),
+                },
+                "ENTERQUEUE||6001|2|Anna_Bea C",
             ),
             (Entry::Connect { hold: 7, bridged: "1.2".into(), ring: 3 }, "CONNECT|7|1.2|3"),
             (Entry::CompleteCaller { hold: 7, talk: 60, original: 1 }, "COMPLETECALLER|7|60|1"),

@@ -332,6 +332,8 @@ pub struct Settings {
     pub service_level: Duration,
     /// `defaultrule`.
     pub default_rule: String,
+    /// `log-restricted-caller-id`: the log also has the numbers of those who do not want to be known.
+    pub log_restricted: bool,
     /// What callers hear.
     pub announcing: Announcing,
     /// What becomes of their calls.
@@ -361,6 +363,7 @@ impl Default for Settings {
             penalty_members_limit: 0,
             service_level: Duration::ZERO,
             default_rule: String::new(),
+            log_restricted: true,
             announcing: Announcing::default(),
             handling: Handling::default(),
         }
@@ -429,6 +432,10 @@ pub struct General {
     pub longest_waiting_first: bool,
     /// `negative_penalty_invalid` has no meaning for unsigned penalties; `log_unpause_on_reason_change` does.
     pub log_unpause_on_reason_change: bool,
+    /// `log-caller-id-name`: the log has callers' names, too.
+    pub log_caller_name: bool,
+    /// `updatecdr`: call records name the member instead of its channel.
+    pub update_cdr: bool,
 }
 
 #[cfg(test)]

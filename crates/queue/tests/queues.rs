@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use common::{Desk, caller, join_as, member, queue, settings};
 use queue::{
-    Absence, Autopause, Bounds, Closed, Config, DeviceState, End, Exit, General, Input, PenaltyChange,
-    QueueConfig, Refusal, Refused, Settings, Strategy, Whom,
+    Absence, Autopause, Bounds, CallerId, Closed, Config, DeviceState, End, Exit, General, Input,
+    PenaltyChange, QueueConfig, Refusal, Refused, Settings, Strategy, Whom,
 };
 
 const A: &str = "PJSIP/a";
@@ -35,6 +35,30 @@ fn a_call_is_answered_and_ends_by_the_lines_that_reports_expect() {
     );
     let stats = desk.queues.get("q").unwrap().stats;
     assert_eq!((stats.hold, stats.talk, stats.completed, stats.abandoned), (1, 15, 1, 0));
+}
+
+#[test]
+fn the_log_says_who_enters_as_far_as_it_may() {
+    let known = CallerId { name: "Anna|Bea".into(), ..CallerId::of("100") };
+    let hidden = CallerId { is_restricted: true, ..known.clone() };
+    for (name, log_restricted, log_caller_name, id, expected) in [
+        ("as the field has it", true, false, &known, "ENTERQUEUE||100|1"),
+        ("the number of one who hides it, too", true, false, &hidden, "ENTERQUEUE||100|1"),
+        ("not this one", false, false, &hidden, "ENTERQUEUE|||1"),
+        ("but others", false, false, &known, "ENTERQUEUE||100|1"),
+        ("a name", false, true, &known, "ENTERQUEUE||100|1|Anna_Bea"),
+        ("a hidden one stays so", false, true, &hidden, "ENTERQUEUE|||1|"),
+        ("or does not", true, true, &hidden, "ENTERQUEUE||100|1|Anna_Bea"),
+    ] {
+        let mut desk = Desk::with(Config {
+            queues: vec![queue("q", Settings { log_restricted, ..settings() }, &[A])],
+            general: General { log_caller_name, ..General::default() },
+            ..Config::default()
+        });
+        let join = queue::Join { id: id.clone(), ..join_as(0) };
+        desk.queues.join("q", join, desk.now, &mut desk.out).unwrap();
+        assert_eq!(desk.log(), [format!("c0|q|NONE|{expected}")], "{name}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &R
 pub(crate) fn note_peer(call: &Call, peer: &Chan) -> Result<(), Stop> {
     let (name, account) = peer.with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
     call.chan.with(|c| {
-        c.cdr.dst_channel = name;
+        (c.cdr.dst_channel, c.cdr.dst_name) = (name, None);
         c.cdr.peer_account = account.clone();
         c.cdr.disposition = Disposition::Answered;
         c.peer_account = account;

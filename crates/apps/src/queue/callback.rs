@@ -12,7 +12,7 @@ use call::{
 
 use super::options::QueueOptions;
 use super::wait::{Out, Waiting};
-use super::{Asked, InQueue};
+use super::{Asked, InQueue, caller_id};
 use crate::call_ctx::args;
 use crate::dial::status_of;
 use crate::flow::rows;
@@ -151,7 +151,7 @@ impl Plan {
         let join = Join {
             caller: chan.id(),
             uniqueid: uniqueid.clone(),
-            number: self.kept.caller.number().to_owned(),
+            id: caller_id(&self.kept.caller),
             url: String::new(),
             priority: place.priority,
             position: None,

@@ -11,8 +11,8 @@ mod wait;
 
 use core::time::Duration;
 
-use ::queue::{Bounds, Closed, Exit, Join, Skills};
-use call::{Chan, Level, QueuePlace};
+use ::queue::{Bounds, CallerId, Closed, Exit, Join, Skills};
+use call::{Chan, Level, PartyId, Presentation, QueuePlace};
 
 use crate::call_ctx::args;
 use crate::flow::rows;
@@ -179,14 +179,23 @@ fn left(call: &Call, exit: &Exit) -> Flow {
     Flow::Continue
 }
 
+/// A caller as the log knows it.
+pub(super) fn caller_id(caller: &PartyId) -> CallerId {
+    let presentations = [caller.number_presentation, caller.name_presentation];
+    CallerId {
+        number: caller.number().to_owned(),
+        name: caller.name().to_owned(),
+        is_restricted: presentations.into_iter().any(Presentation::is_hidden),
+    }
+}
+
 fn joining(
     call: &Call,
     asked: &Asked,
     timeout: Option<Duration>,
     (url, rule, position): (String, String, String),
 ) -> Result<Join, call::Stop> {
-    let (uniqueid, number) =
-        call.chan.with(|c| (c.uniqueid.clone(), c.caller.number.clone().unwrap_or_default()))?;
+    let (uniqueid, id) = call.chan.with(|c| (c.uniqueid.clone(), caller_id(&c.caller)))?;
     let variable = |name: &str| call.get(name).unwrap_or_default();
     let skills = variable("QUEUE_SKILLS");
     let skills = Skills::parse(&skills).unwrap_or_else(|wrong| {
@@ -196,7 +205,7 @@ fn joining(
     Ok(Join {
         caller: call.chan.id(),
         uniqueid,
-        number,
+        id,
         url,
         priority: variable("QUEUE_PRIO").trim().parse().unwrap_or(0),
         position: position.parse().ok().filter(|place| *place > 0),

@@ -23,6 +23,9 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         return Ok(None);
     }
     after::note_peer(call, leg.chan())?;
+    if caller.core(|core| core.queues.general().update_cdr) {
+        caller.with(|c| c.cdr.dst_name = Some((*ringing.name).into()))?;
+    }
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     call.set("DIALEDPEERNUMBER", number);
     waiting.voice.hush();

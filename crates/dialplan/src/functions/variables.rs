@@ -1,9 +1,10 @@
 //! Functions over variables: GLOBAL, LOCAL, HASH, SHARED, SET, INC and so on.
 
 use super::{Answer, arg, flag, native, reader, required, value_of};
-use crate::args::{split_args, split_raw};
-use crate::env::{Env, Fault};
+use crate::args::{Destination, Priority, split_args};
+use crate::env::{Env, Fault, Standing};
 use crate::find::Query;
+use crate::program::StepRef;
 use crate::registry::FunctionRow;
 use crate::template::{expand_text, read_named, set_by_name};
 use crate::vars::VarName;
@@ -64,8 +65,8 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     reader(
         "EVAL_EXTEN",
-        "EVAL_EXTEN([context],extension[,priority])",
-        "Substitutes the arguments of a step elsewhere, in this channel.",
+        "EVAL_EXTEN([[context,]extension,]priority)",
+        "Substitutes the arguments of a step elsewhere, whose ${EXTEN} and ${CONTEXT} are those of its place.",
         eval_exten,
     ),
 ];
@@ -246,13 +247,18 @@ fn context_or_current(env: &dyn Env, name: &str) -> String {
 }
 
 /// The step at context, extension and priority-or-label as this caller would find it.
-fn lookup(env: &dyn Env, context: &str, exten: &str, priority: &str) -> Option<crate::program::StepRef> {
+fn find(env: &dyn Env, context: &str, exten: &str, priority: &str) -> Option<StepRef> {
+    lookup(env, context, exten, &Priority::parse(priority)?, 0)
+}
+
+/// The same for a parsed priority; `current` is where `+n` and `-n` count from.
+fn lookup(env: &dyn Env, context: &str, exten: &str, place: &Priority, current: u32) -> Option<StepRef> {
     let program = env.program();
     let context = program.context_id(context)?;
     let mut caller = String::new();
     env.caller_number(&mut caller);
     let route = program.route(Query { context, exten, caller: &caller }, env);
-    program.at_place(&route, &crate::args::Priority::parse(priority)?, 0)
+    program.at_place(&route, place, current)
 }
 
 fn dialplan_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
@@ -260,8 +266,8 @@ fn dialplan_exists(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let context = required(&args, 0, "the context")?;
     let found = match (arg(&args, 1), arg(&args, 2)) {
         ("", _) => env.program().context_id(context).is_some(),
-        (exten, "") => lookup(env, context, exten, "1").is_some(),
-        (exten, priority) => lookup(env, context, exten, priority).is_some(),
+        (exten, "") => find(env, context, exten, "1").is_some(),
+        (exten, priority) => find(env, context, exten, priority).is_some(),
     };
     flag(found, out)
 }
@@ -271,30 +277,35 @@ fn valid_exten(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let exten = required(&args, 1, "the extension")?;
     let context = context_or_current(env, arg(&args, 0));
     let priority = Some(arg(&args, 2)).filter(|text| !text.is_empty()).unwrap_or("1");
-    flag(lookup(env, &context, exten, priority).is_some(), out)
+    flag(find(env, &context, exten, priority).is_some(), out)
 }
 
+/// `EVAL_EXTEN()`: priority, extension and context stand as in Goto(); only the arguments of the step are looked at, and
+/// in them the place is that of the step.
 fn eval_exten(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
-    // One argument is a priority here; two are extension and priority, as in Goto().
-    let parts: Vec<&str> = split_raw(args, ',').into_iter().map(str::trim).collect();
-    let (context, exten, priority) = match parts.as_slice() {
-        [context, exten, priority] => (*context, *exten, *priority),
-        [context, exten] => (*context, *exten, "1"),
-        [exten] => ("", *exten, "1"),
-        _ => return Err(Fault::new("takes context, extension and priority")),
+    let target = Destination::parse(args).ok_or(Fault::new("the priority is missing"))?;
+    let here = |given: Option<Box<str>>, builtin: &str| {
+        given.unwrap_or_else(|| {
+            let mut text = String::new();
+            read_named(env, builtin, &mut text);
+            text.into()
+        })
     };
-    let context = context_or_current(env, context);
-    let at = lookup(env, &context, exten, priority).ok_or(Fault::new("there is no such step"))?;
+    let (context, exten) = (here(target.context, "CONTEXT"), here(target.exten, "EXTEN"));
+    let current = here(None, "PRIORITY").parse().unwrap_or(0);
     let program = env.program();
-    let step = program.step(at).ok_or(Fault::new("there is no such step"))?;
+    let step = lookup(env, &context, &exten, &target.place, current).and_then(|at| program.step(at));
+    let step = step.ok_or(Fault::new("there is no such step"))?;
+    let before = env.stand_at(Some(Standing { context, exten, priority: Some(step.priority) }));
     step.template().expand(env, out);
+    env.stand_at(before);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use crate::testenv::TestEnv;
-    use crate::vars::Var;
+    use crate::vars::{Builtin, Var};
 
     #[test]
     fn variables_locals_globals_hashes_and_counters() {
@@ -330,6 +341,37 @@ mod tests {
         let mut env = TestEnv::new();
         env.vars.set(Var::named("x"), "${EVAL(${x})}", crate::vars::Inherit::Never);
         assert_eq!(env.expand("${x}${EVAL(${x})}"), "${EVAL(${x})}");
+        assert!(env.logs.iter().any(|line| line.contains("nested more than 15")), "{:?}", env.logs);
+    }
+
+    #[test]
+    fn eval_exten_reads_a_step_as_if_the_call_stood_there() {
+        let text = "[call-types]\nexten => _1NNN,1,Return(internal ${EXTEN})\nexten => _NXXNXXXXXX,1,Return(external)\n\
+                    [udf]\nexten => len,1,NoOp(not this)\n same => n(it),Return(${LEN(${name})},${PRIORITY})\n\
+                    exten => outer,1,Return(${EVAL_EXTEN(udf,inner,1)} in ${EXTEN}@${CONTEXT})\n\
+                    exten => inner,1,Return(${EXTEN})\nexten => self,1,Return(${EVAL_EXTEN(1)})\n\
+                    [from]\nexten => 1234,1,NoOp()\n same => 2,Return(${EXTEN}:2)\nexten => 7,1,Return(seven)\n";
+        let mut env = TestEnv::with(crate::load::tests::load_text(text).0);
+        for (which, value) in [(Builtin::Context, "from"), (Builtin::Exten, "1234"), (Builtin::Priority, "1")]
+        {
+            env.builtins.insert(which, value.to_owned());
+        }
+        env.set("name", "four");
+        for (name, asked, expected) in [
+            ("a pattern takes the number, which is EXTEN there", "call-types,1345,1", "internal 1345"),
+            ("another pattern", "call-types,2125551212,1", "external"),
+            ("a label, and all arguments", "udf,len,it", "4,2"),
+            ("one in another has its own place", "udf,outer,1", "inner in outer@udf"),
+            ("an extension of the current context", "7,1", "seven"),
+            ("a priority of the current extension", "2", "1234:2"),
+            ("so many steps on", "+1", "1234:2"),
+            ("no such extension", "udf,none,1", ""),
+            ("no such context", "none,1,1", ""),
+        ] {
+            assert_eq!(env.expand(&format!("${{EVAL_EXTEN({asked})}}")), expected, "{name}");
+            assert_eq!(env.expand("${EXTEN}@${CONTEXT}"), "1234@from", "{name}");
+        }
+        assert_eq!(env.expand("[${EVAL_EXTEN(udf,self,1)}]"), "[]");
         assert!(env.logs.iter().any(|line| line.contains("nested more than 15")), "{:?}", env.logs);
     }
 

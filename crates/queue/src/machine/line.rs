@@ -8,7 +8,9 @@ use base::ChannelId;
 use super::{Queues, Talk, agent_event, log};
 use crate::announce::Voice;
 use crate::log::{Entry, Line};
-use crate::{AgentStep, Caller, Closed, End, Event, Exit, Join, Member, Now, Offer, Output, Queue, Stage};
+use crate::{
+    AgentStep, Caller, CallerId, Closed, End, Event, Exit, Join, Member, Now, Offer, Output, Queue, Stage,
+};
 
 /// Most callers in one queue: more than any machine carries; bounds what one look at a queue costs.
 const CALLERS_MAX: usize = 10_000;
@@ -69,11 +71,19 @@ impl Queues {
         let count = queue.callers.len();
         let event = Event::CallerJoin { caller: channel, position, count };
         out.push(Output::Event { queue: queue.name.clone(), event });
-        let entry = Entry::EnterQueue { url: join.url, number: join.number, position };
+        let entry = self.entering(queue, join.url, join.id, position);
         out.push(log(queue, now, &call, None, entry));
         out.push(Output::Device(queue.name.clone()));
         self.dirty.insert(slot);
         Ok(position)
+    }
+
+    /// What the log says of who enters.
+    fn entering(&self, queue: &Queue, url: String, id: CallerId, position: usize) -> Entry {
+        let is_told = queue.settings.log_restricted || !id.is_restricted;
+        let number = if is_told { id.number } else { String::new() };
+        let name = self.general.log_caller_name.then(|| if is_told { id.name } else { String::new() });
+        Entry::EnterQueue { url, number, position, name }
     }
 
     pub(super) fn connect(

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use base::{ChannelId, Instant};
 use queue::{
-    Bounds, Closed, Config, End, Entry, Exit, Input, Join, Line, NewMember, Now, Order, Output, QueueConfig,
-    Queues, Refusal, Settings,
+    Bounds, CallerId, Closed, Config, End, Entry, Exit, Input, Join, Line, NewMember, Now, Order, Output,
+    QueueConfig, Queues, Refusal, Settings,
 };
 
 pub struct Desk {
@@ -38,7 +38,7 @@ pub fn join_as(number: u32) -> Join {
     Join {
         caller: caller(number),
         uniqueid: format!("c{number}").into(),
-        number: "100".into(),
+        id: CallerId::of("100"),
         url: String::new(),
         priority: 0,
         position: None,

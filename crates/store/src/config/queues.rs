@@ -111,13 +111,15 @@ options! {
         "A member of several queues of one weight gets the caller who has waited longest.";
     log_unpause_on_reason_change: YesNo = "no",
         "A member who is paused for another reason is written to the log as unpaused before.";
+    log_restricted_caller_id as "log-restricted-caller-id": YesNo = "yes",
+        "log-restricted-caller-id of queues that say nothing of it.";
+    log_caller_id_name as "log-caller-id-name": YesNo = "no",
+        "ENTERQUEUE in the log has the caller's name as its fourth field.";
+    updatecdr: YesNo = "no", "Call records name the member, in place of its channel.";
     @recognised {
         "keepstats" "*" Ignored "figures are kept over a reload";
-        "updatecdr" "no" Later "call records name the channel of the member";
         "negative_penalty_invalid" "*" Ignored "there are no negative penalties";
         "log_membername_as_agent" "*" Ignored "the log has the name of the member always";
-        "log-restricted-caller-id" "yes" Later "the log has all numbers";
-        "log-caller-id-name" "no" Later "the log has numbers only";
     }
 }
 
@@ -143,6 +145,8 @@ options! {
     penaltymemberslimit: Int<0, 10_000> = "0", "With no more members than this, penalties do not count.";
     servicelevel: Seconds<0, 86_400> = "0", "Who waits no longer is served well, in figures.";
     defaultrule: Text = "", "Rule of queuerules.conf for callers whose Queue() names none.";
+    log_restricted_caller_id as "log-restricted-caller-id": YesNo = "yes",
+        "The log also has numbers and names of callers who hide theirs.";
     musicclass also "musiconhold": Text = "", "Music for those who wait; empty: that of the channel.";
     context: Text = "", "Context of one-digit extensions by which callers leave; empty: digits do nothing.";
     announce: Text = "", "Sound that the member hears before the caller.";
@@ -266,6 +270,8 @@ fn read_queues(file: &File, config: &mut Config, findings: &mut Findings) -> Que
         shared_last_call: general.shared_lastcall,
         longest_waiting_first: general.force_longest_waiting_caller,
         log_unpause_on_reason_change: general.log_unpause_on_reason_change,
+        log_caller_name: general.log_caller_id_name,
+        update_cdr: general.updatecdr,
     };
     let sections = file.objects().filter(|section| !is_general(section));
     config.queues.extend(sections.filter_map(|section| queue_of(section, &general, findings)));
@@ -336,6 +342,10 @@ fn member(variable: &Variable, findings: &mut Findings) -> Option<NewMember> {
 
 fn settings(queue: &QueueSection, general: &QueuesGeneral) -> Settings {
     let own = |name: &str| queue.origin.has(name);
+    let log_restricted = match own("log-restricted-caller-id") {
+        true => queue.log_restricted_caller_id,
+        false => general.log_restricted_caller_id,
+    };
     let monitor = if own("monitor-type") { queue.monitor_type } else { general.monitor_type };
     Settings {
         strategy: queue.strategy,
@@ -357,6 +367,7 @@ fn settings(queue: &QueueSection, general: &QueuesGeneral) -> Settings {
         penalty_members_limit: queue.penaltymemberslimit,
         service_level: queue.servicelevel,
         default_rule: queue.defaultrule.clone(),
+        log_restricted,
         announcing: announcing(queue),
         handling: Handling {
             music_class: queue.musicclass.clone(),
@@ -468,6 +479,7 @@ mod tests {
     fn every_kind_of_line_is_taken() {
         let (config, said) = read(
             "[general]\npersistentmembers=yes\nautofill=no\nmonitor-type=MixMonitor\nshared_lastcall=yes\n\
+             log-restricted-caller-id=no\nlog-caller-id-name=yes\nupdatecdr=yes\n\
              [base](!)\nstrategy=rrmemory\nmember=PJSIP/1\n\
              [sales](base)\ntimeout=20\nretry=3\ntimeoutrestart=yes\ntimeoutpriority=conf\nweight=2\nwrapuptime=10\n\
              maxlen=7\nringinuse=no\nautopause=all\nautopausedelay=60\nautopausebusy=yes\njoinempty=paused,inuse\n\
@@ -475,11 +487,12 @@ mod tests {
              announce-frequency=30\nannounce-position=more\nannounce-holdtime=once\nperiodic-announce=one, two\n\
              periodic-announce-frequency=60\nqueue-thankyou=thanks\nmonitor-format=wav\n\
              member => Local/2@agents/n,3,\"Bea, front desk\",hint:2@agents,yes,15,1,German=3&sales\n\
-             [serial]\nautofill=yes\nmonitor-type=monitor\n",
+             [serial]\nautofill=yes\nmonitor-type=monitor\nlog-restricted-caller-id=yes\n",
             "[wider]\npenaltychange => 60,+2\nskillchange => 40,german=-1\npenaltychange => 30,5,1\n",
         );
         assert_eq!(said, [""; 0]);
         assert!(config.general.persistent_members && config.general.shared_last_call);
+        assert!(config.general.log_caller_name && config.general.update_cdr);
         let [sales, serial] = config.queues.as_slice() else { panic!("{config:?}") };
         let own = &sales.settings;
         assert_eq!(
@@ -518,6 +531,7 @@ mod tests {
             },
         ];
         assert_eq!(sales.members, expected);
+        assert!(!own.log_restricted && serial.settings.log_restricted);
         assert!(serial.settings.autofill && !serial.settings.handling.mix_monitor);
         let seconds: Vec<u64> = config.rules[0].1.iter().map(|change| change.after.as_secs()).collect();
         assert_eq!((config.rules[0].0.as_str(), seconds), ("wider", vec![30, 60]));
