@@ -22,6 +22,7 @@ use store::journal::Journal;
 
 use crate::iax_rows::SharedIaxRows;
 use crate::keys::pool::Pool;
+use crate::listen::overlap;
 use crate::registrations::Clocks;
 
 /// File name in `astdbdir`, without its generation.
@@ -56,7 +57,12 @@ impl Record {
 }
 
 /// Sockets that were opened for a configuration that is not yet in force.
-pub(crate) type Fresh = Vec<(SocketAddr, Socket)>;
+#[derive(Debug, Default)]
+pub(crate) struct Fresh {
+    opened: Vec<(SocketAddr, Socket)>,
+    /// Places of sockets that were closed for them, and where those listened: one address is not bound twice.
+    given_way: Vec<(usize, SocketAddr)>,
+}
 
 /// The sockets and the journal.
 pub(crate) struct Iax {
@@ -112,18 +118,22 @@ impl Iax {
         count
     }
     /// Opens the sockets that are new in a configuration, or none.
-    pub(crate) fn prepare(&self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {
-        let mut fresh = Fresh::new();
+    pub(crate) fn prepare(&mut self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {
+        let mut fresh = Fresh::default();
         for bind in &config.binds {
             if self.sockets.iter().flatten().any(|(open, _)| open == bind) {
                 continue;
             }
-            match net.bind_udp(*bind) {
-                Ok(socket) => {
-                    // A registration is three questions, and voice suffers from each wait.
-                    net.set_udp_prompt(socket);
-                    fresh.push((*bind, socket));
+            for (at, place) in self.sockets.iter_mut().enumerate() {
+                let gives_way =
+                    |(old, _): &mut (SocketAddr, Socket)| !config.binds.contains(old) && overlap(*old, *bind);
+                if let Some((old, socket)) = place.take_if(gives_way) {
+                    net.close_udp(socket);
+                    fresh.given_way.push((at, old));
                 }
+            }
+            match bind_prompt(net, *bind) {
+                Ok(socket) => fresh.opened.push((*bind, socket)),
                 Err(error) => {
                     self.drop_fresh(net, fresh);
                     return Err(error);
@@ -132,20 +142,32 @@ impl Iax {
         }
         Ok(fresh)
     }
-    /// The configuration that they were opened for is not taken.
-    pub(crate) fn drop_fresh(&self, net: &mut Net, fresh: Fresh) {
-        fresh.into_iter().for_each(|(_, socket)| net.close_udp(socket));
+    /// The configuration that they were opened for is not taken: what has given way is opened again, and its calls go on.
+    pub(crate) fn drop_fresh(&mut self, net: &mut Net, fresh: Fresh) {
+        fresh.opened.into_iter().for_each(|(_, socket)| net.close_udp(socket));
+        let marking = self.driver.borrow().config().marking;
+        for (at, bind) in fresh.given_way {
+            // Whoever was quicker to take the address has it; the next reload says so.
+            let Ok(socket) = bind_prompt(net, bind) else { continue };
+            let _ = net.mark_udp(socket, marking);
+            if let Some(place) = self.sockets.get_mut(at) {
+                *place = Some((bind, socket));
+            }
+        }
     }
     /// Takes a configuration with the sockets that were opened for it.
     pub(crate) fn take(&mut self, net: &mut Net, core: &mut Core, fresh: Fresh, config: Config) {
         let mut driver = self.driver.borrow_mut();
+        for (at, _) in fresh.given_way {
+            driver.close(core, u32::try_from(at).unwrap_or(u32::MAX));
+        }
         for (number, place) in (0..).zip(&mut self.sockets) {
             if let Some((_, socket)) = place.take_if(|(bind, _)| !config.binds.contains(bind)) {
                 driver.close(core, number);
                 net.close_udp(socket);
             }
         }
-        for (bind, socket) in fresh {
+        for (bind, socket) in fresh.opened {
             let at = self.sockets.iter().position(Option::is_none).unwrap_or(self.sockets.len());
             if at == self.sockets.len() {
                 self.sockets.push(None);
@@ -218,6 +240,13 @@ impl Iax {
     }
 }
 
+/// A socket that is looked at as soon as something comes: a registration is three questions, and voice suffers from each wait.
+fn bind_prompt(net: &mut Net, bind: SocketAddr) -> Result<Socket, BindError> {
+    let socket = net.bind_udp(bind)?;
+    net.set_udp_prompt(socket);
+    Ok(socket)
+}
+
 /// What console, managers and metrics see of it.
 struct Sight {
     driver: Rc<RefCell<IaxDriver>>,
@@ -274,5 +303,58 @@ pub(crate) fn receive(site: &Site, socket: u32, from: SocketAddr, bytes: &[u8]) 
     if outcome.is_err() {
         let line = format!("a datagram from {from} panicked the IAX2 machines; it is dropped");
         site.shard.core.borrow_mut().log(Level::Error, "chan_iax2", &line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io::net::Limits;
+
+    /// Addresses that are listened at, in the order of their places.
+    fn open(iax: &Iax, net: &Net) -> Vec<Option<SocketAddr>> {
+        iax.sockets.iter().map(|place| place.and_then(|(_, socket)| net.udp_addr(socket))).collect()
+    }
+    fn asked_for(binds: &[SocketAddr]) -> Config {
+        Config { binds: binds.to_vec(), ..Config::default() }
+    }
+
+    #[test]
+    fn a_socket_gives_way_to_one_at_its_port_and_comes_back_when_the_configuration_is_refused() {
+        let mut net = Net::new(Limits::default()).unwrap();
+        let folder = std::env::temp_dir().join(format!("strowger-iax-binds-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let driver = Rc::new(RefCell::new(IaxDriver::new(1)));
+        let (mut iax, _) = Iax::open(&folder, driver, Pool::new(std::sync::Arc::new(|| {}))).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let free = |net: &mut Net, ip: &str| {
+            let socket = net.bind_udp(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap();
+            let at = net.udp_addr(socket).unwrap();
+            net.close_udp(socket);
+            at
+        };
+        let one = free(&mut net, "127.0.0.1");
+        let all = SocketAddr::new("0.0.0.0".parse().unwrap(), one.port());
+        let other = free(&mut net, "127.0.0.2");
+        let taken = net.bind_udp(free(&mut net, "127.0.0.3")).unwrap();
+        let taken = net.udp_addr(taken).unwrap();
+        for (name, old, new) in [
+            ("one address to all", one, vec![all]),
+            ("all addresses to one", all, vec![one]),
+            ("with another beside it", one, vec![all, other]),
+        ] {
+            iax.sockets = vec![Some((old, bind_prompt(&mut net, old).unwrap()))];
+            let refused = iax.prepare(&mut net, &asked_for(&[new.as_slice(), &[taken]].concat()));
+            assert!(refused.is_err(), "{name}");
+            assert_eq!(open(&iax, &net), [Some(old)], "{name}: nothing has changed");
+            let fresh = iax.prepare(&mut net, &asked_for(&new)).expect(name);
+            assert_eq!(fresh.given_way, [(0, old)], "{name}");
+            iax.drop_fresh(&mut net, fresh);
+            assert_eq!(open(&iax, &net), [Some(old)], "{name}: a part of the site refused it");
+            net.close_udp(iax.sockets[0].take().unwrap().1);
+        }
+        iax.sockets = vec![Some((one, bind_prompt(&mut net, one).unwrap()))];
+        let fresh = iax.prepare(&mut net, &asked_for(&[one, other])).unwrap();
+        assert!(fresh.given_way.is_empty() && fresh.opened.len() == 1, "what stays is left alone");
     }
 }

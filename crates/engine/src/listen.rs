@@ -117,17 +117,16 @@ pub(crate) fn shares(one: &Bind, other: &Bind) -> bool {
     is_tls && one.local == other.local && one.local.port() != 0
 }
 
-/// Whether a transport, as long as it is open, keeps another from being opened: both are of UDP or both are not, at one
-/// port, and at one address or one of them at all.
+/// Whether two addresses cannot both be listened at: one port, and one address or one of them at all.
+pub(crate) fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && a.port() != 0 && a.is_ipv4() == b.is_ipv4() && (everywhere || a.ip() == b.ip())
+}
+
+/// Whether a transport, as long as it is open, keeps another from being opened: both are of UDP or both are not.
 fn is_in_the_way(one: &Bind, other: &Bind) -> bool {
     let datagrams = |bind: &Bind| bind.protocol == Protocol::Udp;
-    let (a, b) = (one.local, other.local);
-    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
-    datagrams(one) == datagrams(other)
-        && a.port() == b.port()
-        && a.port() != 0
-        && a.is_ipv4() == b.is_ipv4()
-        && (everywhere || a.ip() == b.ip())
+    datagrams(one) == datagrams(other) && overlap(one.local, other.local)
 }
 
 /// Whether an old bind is closed so that a new one of these can be opened.

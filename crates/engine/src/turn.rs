@@ -902,7 +902,6 @@ impl Engine {
         let (sent, lost) = traces.take_in(notices, &self.site);
         self.count(|counters| (counters.spans, counters.spans_lost) = (sent, lost));
     }
-    /// Hands copies of messages to whoever sends them on.
     /// Tells the server of statsd.conf from here on what StatsD() says.
     pub(crate) fn take_statistics(&mut self, snapshot: &Snapshot) {
         let wanted = snapshot.statsd.as_ref().filter(|_| snapshot.modules.has_module("res_statsd"));
@@ -922,6 +921,7 @@ impl Engine {
             lines.iter().for_each(|line| statistics.send(line));
         }
     }
+    /// Hands copies of messages to whoever sends them on.
     fn send_captured(&mut self) {
         let Some(capture) = &self.capture else { return };
         let (copies, reports) = {

@@ -196,8 +196,8 @@ fn datagrams_that_the_kernel_may_join_arrive_as_they_were_sent() {
             .collect();
         assert!(came == expected, "{bind}");
         let mut buffer = [0; 2048];
-        for number in 0..lengths.len() {
-            assert_eq!(patiently(|| alone.recv(&mut buffer)).unwrap(), lengths[number], "{bind} {number}");
+        for (number, length) in lengths.iter().enumerate() {
+            assert_eq!(patiently(|| alone.recv(&mut buffer)).unwrap(), *length, "{bind} {number}");
         }
         assert_eq!(net.stats().datagrams_in, 3 * lengths.len() as u64);
         assert_eq!(net.stats().datagrams_out, 4 * lengths.len() as u64);

@@ -189,11 +189,15 @@ fn send_run(
     stats: &mut NetStats,
     mut refused: impl FnMut(SocketAddr, io::ErrorKind),
 ) {
-    let (mut once_more, mut joins) = (true, bound.joins);
+    let (mut once_more, mut joins, mut is_suspect) = (true, bound.joins, false);
     while let Some(first) = run.first() {
         let taken = match sys::send_batch(&bound.fd, arena, run, joins) {
             Ok(0) => return,
             Ok(sent) => {
+                // What was refused together goes alone: the way is too narrow, or no device on it takes it apart.
+                if std::mem::take(&mut is_suspect) {
+                    bound.joins = false;
+                }
                 stats.datagrams_out += sent as u64;
                 sent
             }
@@ -204,13 +208,12 @@ fn send_run(
                 continue;
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock && joins && sys::joined(run) > 1 => {
-                // Each by itself costs more and always works. It stays so where the way is too narrow for them, or no
-                // device on it takes them apart.
-                joins = false;
-                bound.joins = !sys::is_of_joining(&error);
+                // Each by itself costs more and always works.
+                (joins, is_suspect) = (false, sys::is_of_joining(&error));
                 0
             }
             Err(error) => {
+                is_suspect = false;
                 // The error is the first datagram's: no route, too long, or no room. The rest may still go.
                 stats.datagrams_unsent += 1;
                 if error.kind() != io::ErrorKind::WouldBlock {
