@@ -336,7 +336,7 @@ mod tests {
         let one = free(&mut net, "127.0.0.1");
         let all = SocketAddr::new("0.0.0.0".parse().unwrap(), one.port());
         let other = free(&mut net, "127.0.0.2");
-        let taken = net.bind_udp(free(&mut net, "127.0.0.3")).unwrap();
+        let taken = net.bind_udp("127.0.0.3:0".parse().unwrap()).unwrap();
         let taken = net.udp_addr(taken).unwrap();
         for (name, old, new) in [
             ("one address to all", one, vec![all]),
