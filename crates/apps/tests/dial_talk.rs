@@ -359,6 +359,36 @@ fn music_of_a_held_party_ends_with_the_bridge() {
 }
 
 #[test]
+fn who_hears_music_chooses_the_class_by_a_key() {
+    let key = |pressed: u64, digit: char| (pressed, Act::Press(digit));
+    for (name, dialplan, pressed, expected) in [
+        ("in MusicOnHold()", "Answer()\n same => n,MusicOnHold()", key(2000, '#'), Some("music jazz")),
+        ("another key", "Answer()\n same => n,MusicOnHold()", key(2000, '5'), Some("music default")),
+        (
+            "a class with nothing in it",
+            "Answer()\n same => n,MusicOnHold()",
+            key(2000, '*'),
+            Some("music default"),
+        ),
+        ("held by the other party", "Dial(SIM/6002,,g)", key(5500, '#'), Some("music jazz")),
+        ("before there is music", "Dial(SIM/6002,,g)", key(4000, '#'), Some("music default")),
+        ("where there is none", "Answer()\n same => n,Wait(60)", key(2000, '#'), None),
+    ] {
+        let mut world = world(&format!("[default]\nexten => 1,1,{dialplan}\n"));
+        {
+            let mut core = world.shard.core.borrow_mut();
+            let keys = [('#', "jazz".to_owned()), ('*', "empty".to_owned())];
+            std::rc::Rc::make_mut(&mut core.settings).music_keys = std::rc::Rc::new(keys.into());
+        }
+        world.missing("music empty");
+        world.phone("6002", phone(&[(3000, Act::Answer), (5000, Act::Hold)]));
+        let id = call(&mut world, "1", &[pressed]);
+        world.run_until(at(6000));
+        assert_eq!(world.endless_sound(id).as_deref(), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_fault_in_a_leg_s_routine_ends_that_call_only() {
     let mut world = world(
         "[default]\nexten => 1,1,Dial(SIM/6002,,U(sub))\nexten => 2,1,Dial(SIM/6003)\nexten => h,1,NoOp(h ${CHANNEL})\n[sub]\nexten => s,1,Playback(bomb)\n",

@@ -41,6 +41,7 @@ fn site(dialplan: &str) -> World {
     let owner = MiniOwner {
         email_template: "short".into(),
         account_code: "4711".into(),
+        extern_notify: "/opt/own -x".into(),
         variables: vec![("COLOUR".into(), "blue".into())],
         ..MiniOwner::default()
     };
@@ -63,6 +64,7 @@ fn site(dialplan: &str) -> World {
         voicemail: Arc::new(Voicemail {
             accounts: [(alice.name.clone(), Arc::new(alice.clone()))].into(),
             aliases: [(of("al@example.com"), alice.name.clone())].into(),
+            extern_notify: "/opt/general".into(),
             rules,
             ..Voicemail::default()
         }),
@@ -112,9 +114,9 @@ fn a_message_is_recorded_mailed_and_removed_by_steps_of_the_dialplan() {
     let page = &letters[1];
     assert_eq!((page.to[0].as_str(), page.body.as_str()), ("pager@example.com", "alice at example.com"));
     assert!(page.file.is_none(), "a page takes nothing along");
-    let mails =
+    let programs =
         world.wanted_links().into_iter().filter(|want| matches!(want, LinkWant::Program { .. })).count();
-    assert_eq!(mails, 2, "the mail program is started for each");
+    assert_eq!(programs, 3, "the mail program is started for each, and one is told");
 }
 
 #[test]
@@ -191,6 +193,27 @@ fn a_letter_takes_no_file_along_that_is_no_recording() {
     let letters = world.mail(|mail| mail.letters.clone());
     assert!(letters.iter().all(|letter| letter.file.is_none()));
     assert!(warnings(&world).iter().any(|line| line.contains("is no recording")), "{:?}", warnings(&world));
+}
+
+#[test]
+fn the_program_of_the_account_is_told_else_the_general_one() {
+    for (address, program, rest) in [
+        ("alice@example.com", "/opt/own -x", ["alice", "example.com", "6001", "Alice"]),
+        ("carol@elsewhere.example", "/opt/general", ["carol", "elsewhere.example", "6001", "Alice"]),
+    ] {
+        let world = run(&format!("exten => 1,1,MinivmNotify({address})"), &[]);
+        let told: Vec<Vec<String>> = world
+            .wanted_links()
+            .into_iter()
+            .filter_map(|want| match want {
+                LinkWant::Program { args, .. } => Some(args),
+                _ => None,
+            })
+            .filter(|args| args.iter().any(|arg| arg.contains(program)))
+            .collect();
+        assert_eq!(told.len(), 1, "{address}");
+        assert!(told[0].ends_with(&rest.map(str::to_owned)), "{address}: {told:?}");
+    }
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub struct Settings {
     pub features: Rc<crate::features::Features>,
     /// Classes of music that nobody hears who is not answered (`answeredonly`).
     pub music_when_answered: Rc<std::collections::BTreeSet<String>>,
+    /// Keys by which who hears music chooses its class (`digit`).
+    pub music_keys: Rc<std::collections::BTreeMap<char, String>>,
     /// How answering machines are told from people, where a dialplan does not say.
     pub machines: MachineSettings,
     /// Databases that transactions can be in, by their names.
@@ -269,6 +271,8 @@ pub struct Core {
     /// Stories that let others go first: they are woken in the next turn, not in this one.
     pub(crate) paused: Vec<TaskId>,
     pub(crate) library_waiters: Vec<TaskId>,
+    /// Music that somebody chose by a key and that is still being read.
+    pub(crate) music_wanted: Vec<(ChannelId, String)>,
     pub(crate) outside_waiters: Vec<TaskId>,
     /// What dialplans tell a server of statistics.
     pub statistics: Statistics,
@@ -359,6 +363,7 @@ impl Core {
             woken: Vec::new(),
             paused: Vec::new(),
             library_waiters: Vec::new(),
+            music_wanted: Vec::new(),
             outside_waiters: Vec::new(),
             statistics: Statistics::default(),
             rows_again: Default::default(),
@@ -621,6 +626,7 @@ impl Core {
         }
         if let ChanEvent::Digit { digit, duration_ms, .. } = event {
             self.volume_key(id, digit);
+            self.music_key(id, digit);
             self.log_event(CelKind::Dtmf, id, |_| {
                 vec![
                     ("digit", digit.to_char().to_string().into()),

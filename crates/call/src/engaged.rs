@@ -34,6 +34,10 @@ impl Engaged {
     pub(crate) fn is_busy(&self) -> bool {
         *self != Self::default()
     }
+    /// Whether it is music on hold that is played to it.
+    pub(crate) const fn hears_music(&self) -> bool {
+        self.music
+    }
     fn take(&mut self, command: &Command) {
         match command {
             Command::Play { play, .. } => (self.plays, self.music) = (Some(*play), false),

@@ -38,6 +38,7 @@ mod locks;
 mod message;
 pub mod monitor;
 pub mod mos;
+mod music;
 mod notice;
 mod others;
 pub mod parking;

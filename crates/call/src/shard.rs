@@ -157,6 +157,7 @@ impl Shard {
             let paused = std::mem::take(&mut core.paused);
             core.woken.extend(paused);
             core.queues_due();
+            core.change_music();
         }
         self.exchange_pending();
         self.seat_pending();

@@ -952,6 +952,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
             let only = snapshot.music.classes.iter().filter(|(_, class)| class.answeredonly);
             Rc::new(only.map(|(name, _)| name.clone()).collect())
         },
+        music_keys: Rc::new(snapshot.music.keys()),
         machines: snapshot.amd.machines(),
         transactions: Rc::new(transaction_rules(snapshot)),
         voicemail: snapshot.voicemail.voicemail.clone(),

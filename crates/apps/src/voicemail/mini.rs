@@ -182,7 +182,8 @@ pub(super) async fn notify(call: &Call, text: &str) -> Outcome {
         let page = Letter { file: None, ..mini.letter(&template, vec![mini.account.pager.clone()]) };
         mini.visit.mail(&mini.account, page).await;
     }
-    let program = mini.visit.vm.extern_notify.clone();
+    let general = &mini.visit.vm.extern_notify;
+    let program = if owner.extern_notify.is_empty() { general } else { &owner.extern_notify }.clone();
     if !program.is_empty() {
         let caller = call.chan.with(|c| c.caller.clone()).unwrap_or_default();
         let name = &mini.account.name;

@@ -34,6 +34,8 @@ pub struct MiniOwner {
     pub pager_template: String,
     /// Account code.
     pub account_code: String,
+    /// Program that is told of what is recorded for it; empty: that of all.
+    pub extern_notify: String,
     /// Variables (`setvar`).
     pub variables: Vec<(String, String)>,
 }

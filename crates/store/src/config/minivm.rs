@@ -81,8 +81,7 @@ options! {
     timezone: Text = "", "Zone of `zonemessages` for dates.";
     language: Text = "", "Language, for MINIVMACCOUNT().";
     serveremail: Text = "", "Sender of its letters; empty: the general one.";
-    externnotify: Text = "", "Program that is told; empty: the general one.",
-        Later "" "the general one is told";
+    externnotify: Text = "", "Program that is told; empty: the general one.";
     setvar: Lines = "", "Variables for MINIVMACCOUNT(): name=value.";
     volgain: Decibels = "0.0", "What is mailed is so much louder; without the line, as the general section says.";
     alias: Text = "", "Another name for it: user@domain.";
@@ -235,6 +234,7 @@ fn account(
         email_template: read.etemplate.clone(),
         pager_template: read.ptemplate.clone(),
         account_code: read.accountcode.clone(),
+        extern_notify: read.externnotify.clone(),
         variables: variables.collect(),
     };
     let account = Account {
@@ -261,7 +261,7 @@ mod tests {
             "[general]\nformat=wav49|gsm\nmaxmessage=60\nserveremail=pbx@example.com\nlogfile=/tmp/x\n\
              [zonemessages]\neastern=America/New_York|'vm-received' q\n\
              [template-swedish]\nsubject=Nytt\nmessagebody=Hej ${MVM_NAME}\\nSlut\nattachmedia=no\n\
-             [alice@example.com]\nfullname=Alice\netemplate=swedish\npincode=17\nalias=al@example.com\n\
+             [alice@example.com]\nfullname=Alice\netemplate=swedish\npincode=17\nexternnotify=/opt/own\nalias=al@example.com\n\
              setvar=A=1\nsetvar=B=2\n\
              [bob]\nfullname=Bob\n",
         );
@@ -275,6 +275,7 @@ mod tests {
         );
         assert_eq!((alice.rules.maxsecs, alice.pin.as_str()), (60, "17"));
         let owner = &mini.owners[&alice.name];
+        assert_eq!(owner.extern_notify, "/opt/own");
         assert_eq!(owner.variables, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "2".to_owned())]);
         let template = &mini.templates["swedish"];
         assert_eq!((template.body.as_str(), template.attach), ("Hej ${MVM_NAME}\nSlut", false));

@@ -2,7 +2,7 @@
 
 use super::kind::{Folder, Lines, Millis, Text, YesNo, choice};
 use super::{options, read_object, read_settings};
-use base::FormatId;
+use base::{Digit, FormatId};
 use conf::{File, Findings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,8 +51,7 @@ options! {
     entry: Lines = "", "Files of mode playlist, in order, without extension.";
     sort: Sort = "none", "Order of the files.";
     random: YesNo = "no", "Old spelling of sort=random.";
-    digit: Text = "", "Key that chooses the class for a caller who hears music.",
-        Later "" "the class cannot be chosen by a key";
+    digit: Text = "", "Key that chooses the class for whoever hears music on hold.";
     announcement: Text = "", "Prompt between two pieces.";
     answeredonly: YesNo = "no", "Callers who are not answered do not hear it.";
     loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.",
@@ -110,6 +109,14 @@ impl Music {
                 findings.error(class.origin.place_of(option), message, remedy);
                 continue;
             }
+            if !class.digit.is_empty() && class.key().is_none() {
+                let message = format!("digit={} of the music class '{name}' is no key", class.digit);
+                findings.warning(
+                    class.origin.place_of("digit"),
+                    message,
+                    "write one of 0 to 9, *, #, A to D",
+                );
+            }
             if music.classes.insert(name, class).is_some() {
                 let message =
                     format!("the music class [{}] was there already; the last one holds", section.name);
@@ -120,7 +127,24 @@ impl Music {
     }
 }
 
+impl Music {
+    /// Keys, and the classes that they choose; of two classes with one key the first by name has it.
+    pub fn keys(&self) -> BTreeMap<char, String> {
+        let mut keys = BTreeMap::new();
+        for (name, class) in &self.classes {
+            class.key().map(|key| keys.entry(key).or_insert_with(|| name.clone()));
+        }
+        keys
+    }
+}
+
 impl MusicClass {
+    /// The key that chooses it.
+    pub fn key(&self) -> Option<char> {
+        let mut characters = self.digit.trim().chars();
+        let key = Digit::from_char(characters.next()?)?.to_char();
+        characters.next().is_none().then_some(key)
+    }
     /// Whether a program plays it.
     pub fn is_live(&self) -> bool {
         let has_program = !self.application.trim().is_empty();
@@ -150,6 +174,8 @@ mod tests {
             ("mode=mp3\napplication=/bin/player\ndirectory=songs", Some(Some(FormatId::SLIN)), ""),
             ("mode=quietmp3\ndirectory=songs", Some(None), ""),
             ("mode=files\ndirectory=songs\napplication=/bin/player", Some(None), ""),
+            ("mode=files\ndirectory=songs\ndigit=#", Some(None), ""),
+            ("mode=files\ndirectory=songs\ndigit=12", Some(None), "is no key"),
             ("mode=custom", None, "has no application"),
             ("mode=custom\napplication=/bin/player\nformat=g729", None, "no program can play"),
             ("mode=mp3", None, "has no directory"),
@@ -159,6 +185,8 @@ mod tests {
             let file =
                 conf::load(&source, "musiconhold.conf", conf::Options::default(), &mut findings).unwrap();
             let music = Music::read(&file, &mut findings);
+            let key = lines.contains("digit=#").then_some(('#', "own".to_owned()));
+            assert_eq!(music.keys(), key.into_iter().collect(), "{lines}");
             let found = music.classes.get("own");
             let format = |class: &MusicClass| if class.is_live() { class.live_format() } else { None };
             assert_eq!(found.map(format), live, "{lines}");
