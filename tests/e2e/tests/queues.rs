@@ -168,6 +168,8 @@ fn a_digit_leads_out_of_the_queue_and_a_queue_without_members_lets_nobody_in() {
     caller.until_hung_up();
     assert_eq!(server.database("queue", "key"), "pressed");
     until_written(&server, "EXITWITHKEY");
+    // The rest of the digit would be one of the next call.
+    wait::until_true("it is typed", || caller.media.typed());
     caller.call("301");
     wait::until_true("it is told", || server.database("queue", "status") == "JOINEMPTY");
     caller.must_call("303");
