@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use store::astdb::{AstDb, FILE_NAME};
 use store::cdr::{CEL_FOLDER, CdrSink, Line, Row, Sink};
@@ -84,6 +84,16 @@ fn writes_records_until_it_is_killed() {
     }
 }
 
+/// A process of its own that does what a test of this file does, from this number on.
+fn writer(test: &str, first: u64, folder: &Scratch) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(CHILD, format!("{first} {}", folder.0.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn no_kill_loses_or_tears_a_record_that_was_said_to_be_written() {
     let folder = Scratch::new("kills");
@@ -92,12 +102,7 @@ fn no_kill_loses_or_tears_a_record_that_was_said_to_be_written() {
     let mut acknowledged: [BTreeSet<u64>; 4] = Default::default();
     for run in 0..KILLS {
         let first = run * RUN;
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writes_records_until_it_is_killed", "--ignored", "--nocapture"])
-            .env(CHILD, format!("{first} {}", folder.0.display()))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = writer("writes_records_until_it_is_killed", first, &folder);
         // It dies in the middle of whatever it does after so many records.
         let (mut after, spin) = (1 + random.below(2000).cast_signed(), random.below(2_000_000));
         for told in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -202,12 +207,7 @@ fn no_kill_loses_a_value_that_was_said_to_be_saved() {
     let (mut kept, mut said) = (0, 0);
     for run in 0..KILLS {
         let first = run * RUN;
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writes_values_until_it_is_killed", "--ignored", "--nocapture"])
-            .env(CHILD, format!("{first} {}", folder.0.display()))
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = writer("writes_values_until_it_is_killed", first, &folder);
         let (mut after, spin) = (1 + random.below(30).cast_signed(), random.below(2_000_000));
         let mut last = first;
         for told in BufReader::new(child.stdout.take().unwrap()).lines() {

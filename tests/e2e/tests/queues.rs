@@ -102,6 +102,18 @@ fn hears(phone: &Phone, hertz: f64) {
     wait::until_true("it is heard", || phone.media.heard().tone(hertz) >= ENOUGH);
 }
 
+/// Anna joins the queue, in which the caller is first, and takes the call; then the caller is called, and both talk.
+fn until_called_back(caller: &mut Phone, anna: &mut Phone) {
+    anna.must_call("join");
+    anna.until_hung_up();
+    let at_member = anna.ring();
+    anna.take(&at_member);
+    let at_caller = caller.ring();
+    caller.take(&at_caller);
+    hears(anna, CALLER);
+    hears(caller, ANNA);
+}
+
 /// Events of queue_log, without time and call: `queue|agent|event`.
 fn written(server: &Server) -> Vec<String> {
     let text = std::fs::read_to_string(server.site.place.join("log/queue_log")).unwrap_or_default();
@@ -270,15 +282,7 @@ fn who_presses_a_key_hangs_up_keeps_the_place_and_is_called_when_a_member_has_an
     let shown = server.cli("queue show late");
     let first = shown.lines().find(|line| line.trim_start().starts_with("1. ")).unwrap_or_default();
     assert!(first.contains("Local/caller@test"), "{shown}");
-    anna.must_call("join");
-    anna.until_hung_up();
-    let at_member = anna.ring();
-    anna.take(&at_member);
-    let at_caller = caller.ring();
-    caller.take(&at_caller);
-    for (phone, hertz) in [(&anna, CALLER), (&caller, ANNA)] {
-        hears(phone, hertz);
-    }
+    until_called_back(&mut caller, &mut anna);
     hears(&ben, MUSIC);
     let lines = written(&server);
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line.rsplit('|').next()).collect();
@@ -319,15 +323,7 @@ fn who_is_to_be_called_back_is_called_by_the_process_after_the_one_that_was_kill
     server.kill_and_restart();
     stands(&server);
     ben.must_call("302");
-    anna.must_call("join");
-    anna.until_hung_up();
-    let at_member = anna.ring();
-    anna.take(&at_member);
-    let at_caller = caller.ring();
-    caller.take(&at_caller);
-    for (phone, hertz) in [(&anna, CALLER), (&caller, ANNA)] {
-        hears(phone, hertz);
-    }
+    until_called_back(&mut caller, &mut anna);
     hears(&ben, MUSIC);
     ben.hang_up();
     let rows = || server.cli("database show Queue/Callbacks");

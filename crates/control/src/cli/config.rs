@@ -191,9 +191,7 @@ impl Cli {
 
     /// Whether whoever has typed a line may run the command that it is.
     pub(super) fn may_run(&self, who: Who, words: &[String], row: &'static Row) -> bool {
-        let typed = words.join(" ").to_ascii_lowercase();
-        let names: Vec<String> = std::iter::once(typed).chain(heads(row)).collect();
-        self.site.snapshot.borrow().permissions.allows(who, &names)
+        self.site.snapshot.borrow().permissions.allows(who, &names(words, Some(row)))
     }
 
     /// Whether they may run it at least without arguments; what they may not is not completed.
@@ -249,13 +247,17 @@ impl Cli {
             None => nobody,
         };
         let words = grammar::words(line);
-        let row = Self::row_of(&words).map_or_else(Vec::new, heads);
-        let typed = words.join(" ").to_ascii_lowercase();
-        let names: Vec<String> = std::iter::once(typed).chain(row).collect();
+        let names = names(&words, Self::row_of(&words));
         let allowed = if snapshot.permissions.allows(who, &names) { "allowed" } else { "not allowed" };
         let kind = if name.starts_with('@') { "Group" } else { "User" };
         Said::done(format!("{kind} '{}' is {allowed} to run command: '{}'\n", clean(name), clean(line)))
     }
+}
+
+/// What a line is known by: as it was typed, and by all names of its command.
+fn names(words: &[String], row: Option<&'static Row>) -> Vec<String> {
+    let typed = words.join(" ").to_ascii_lowercase();
+    std::iter::once(typed).chain(row.into_iter().flat_map(heads)).collect()
 }
 
 /// The words that the names of a command begin with.

@@ -216,8 +216,7 @@ impl IaxDriver {
             if let (true, Some(leg)) = (native, self.legs.get_mut(&handle)) {
                 (leg.stage, leg.place) = (Stage::Over, None);
                 let channel = leg.channel;
-                self.by_place.remove(&at);
-                self.voices.remove(at);
+                self.unplace(at);
                 core.remote_hangup(channel, Cause::NORMAL_CLEARING, "IAX2 transferred");
             }
         }
@@ -227,8 +226,7 @@ impl IaxDriver {
         self.door.take(at);
         self.unnumbered.remove(&at);
         self.forget_parked(at);
-        let Some(handle) = self.by_place.remove(&at) else { return };
-        self.voices.remove(at);
+        let Some(handle) = self.unplace(at) else { return };
         let Some(leg) = self.legs.get_mut(&handle) else { return };
         let calls = leg.stage == Stage::Calling;
         (leg.stage, leg.place) = (Stage::Over, None);

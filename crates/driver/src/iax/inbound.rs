@@ -196,7 +196,7 @@ impl IaxDriver {
         self.by_place.insert(at, handle);
         if !self.open_voice(core, handle, format) {
             self.legs.remove(&handle);
-            self.by_place.remove(&at);
+            self.unplace(at);
             core.discard(channel);
             return self.refuse(core.now, at, Cause::SWITCH_CONGESTION, b"");
         }

@@ -312,6 +312,11 @@ impl IaxDriver {
         });
         own.or_else(|| self.socket_to(address))
     }
+    /// A leg of a machine is nobody's from here on, and has no voice; whose it was.
+    fn unplace(&mut self, at: At) -> Option<u64> {
+        self.voices.remove(at);
+        self.by_place.remove(&at)
+    }
     fn leg_at(&mut self, at: At) -> Option<&mut Leg> {
         self.by_place.get(&at).and_then(|handle| self.legs.get_mut(handle))
     }

@@ -311,8 +311,7 @@ impl IaxDriver {
         let (channel, name) = (leg.channel, leg.party.name().to_owned());
         core.log(Level::Warning, "chan_iax2", &format!("'{name}' wants a proof {why}"));
         let _ = self.order(at.0, hang_up);
-        self.by_place.remove(&at);
-        self.voices.remove(at);
+        self.unplace(at);
         if let Some(leg) = core.get(channel).map(|c| c.handle).and_then(|h| self.legs.get_mut(&h)) {
             (leg.place, leg.stage) = (None, Stage::Over);
         }

@@ -119,8 +119,7 @@ impl Tech for IaxDriver {
         let Some(handle) = core.get(channel).map(|entry| entry.handle) else { return };
         let Some(leg) = self.legs.remove(&handle) else { return };
         let Some(at) = leg.place else { return };
-        self.by_place.remove(&at);
-        self.voices.remove(at);
+        self.unplace(at);
         let cause = if cause == Cause::NONE { Cause::NORMAL_CLEARING } else { cause };
         let now = core.now;
         // It may be over this very moment.

@@ -6,7 +6,7 @@ use base::{Place, StreamId};
 use super::At;
 use super::voice::Voice;
 
-/// One leg's voice, and where it is told apart.
+/// A voice, and whose it is.
 #[derive(Debug)]
 struct Path {
     at: At,

@@ -469,8 +469,10 @@ impl SipDriver {
                 .bind(flow.transport)
                 .map(|bind| SocketAddr::new(self.ways.local_ip(bind, flow.remote.ip()), bind.local.port()));
             let name = |call_id: &[u8], tag: &[u8]| {
-                let dialog = Some(()).filter(|()| self.correlation == Correlation::Channel);
-                let dialog = dialog.and_then(|()| self.stack.own_dialog(call_id, tag))?;
+                if self.correlation == Correlation::CallId {
+                    return None;
+                }
+                let dialog = self.stack.own_dialog(call_id, tag)?;
                 let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle))?;
                 core.get(leg.channel).map(|channel| channel.name.as_bytes().to_vec())
             };
