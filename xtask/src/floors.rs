@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
     room("rtp", 1, &["base"]),
     // Ciphers of others (RustCrypto): arithmetic, and a look at what the processor can.
     room("srtp", 1, &["base"]),
-    room("iax2", 1, &["base"]),
+    room("iax2", 1, &["base", "lanes"]),
     // What Strowger and the program that speaks ODBC say to each other.
     room("odbc", 1, &[]),
     room("tdm", 1, &["base"]),
@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
     room("dialplan", 2, &["base", "conf"]),
     room("queue", 1, &["base"]),
     room("call", 2, &["base", "dialplan", "queue"]),
-    room("driver", 2, &["base", "call", "dialplan", "sip", "rtp", "iax2", "tdm"]),
+    room("driver", 2, &["base", "call", "dialplan", "lanes", "sip", "rtp", "iax2", "tdm"]),
     room("apps", 2, &["base", "conf", "call", "dialplan", "queue"]),
     room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
     // Databases on threads of their own: what a table means stands above.

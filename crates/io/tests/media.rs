@@ -580,10 +580,12 @@ fn a_stream_without_ports_is_bridged_to_one_that_has_them_wherever_they_live() {
                 front.feed(piped, &piped_packet(sequence, to_phone));
                 sequence += 1;
                 front.drain_events(|event| assert!(!matches!(event, Event::Closed { .. }), "{event:?}"));
-                front.drain_piped(|from, packet| {
-                    assert_eq!(from, piped);
-                    let (_, payload) = rtp::parse(packet).unwrap();
-                    fetched |= packet[payload.start] == from_phone;
+                front.drain_piped(|packets| {
+                    for (from, packet) in packets {
+                        assert_eq!(*from, piped);
+                        let (_, payload) = rtp::parse(packet).unwrap();
+                        fetched |= packet[payload.start] == from_phone;
+                    }
                 });
                 while let Ok(length) = phone.socket.recv(&mut buffer) {
                     let (_, payload) = rtp::parse(&buffer[..length]).unwrap();
@@ -597,7 +599,7 @@ fn a_stream_without_ports_is_bridged_to_one_that_has_them_wherever_they_live() {
                 |event| matches!(event, Event::Closed { stream, fault: None, .. } if *stream == piped),
             );
             assert!(!front.feed(piped, &piped_packet(0, 0)), "a stream that is gone");
-            front.drain_piped(|_, _| {});
+            front.drain_piped(|_| {});
         }
     }
 }

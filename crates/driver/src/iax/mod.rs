@@ -28,7 +28,7 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use ::iax2::{Machine, Out};
+use ::iax2::{Event, Machine, Out};
 use base::dns::{Answer, Question};
 use base::hash::{Key, Randomness};
 use base::{ChannelId, FormatId, Instant, Place, StreamId};
@@ -186,16 +186,34 @@ impl IaxDriver {
         self.plan_names(core.now);
         self.settle(core);
     }
-    /// Takes in a datagram.
-    pub fn receive(&mut self, core: &mut Core, socket: u32, from: SocketAddr, bytes: &[u8]) {
+    /// Takes in a datagram. False: all that came of it are datagrams to send, deadlines, and voice that is on its way, so
+    /// that nothing in the core or beyond has to follow.
+    pub fn receive(&mut self, core: &mut Core, socket: u32, from: SocketAddr, bytes: &[u8]) -> bool {
         self.note_received(core, from, bytes);
-        let Some(Some(to)) = self.sockets.get_mut(socket as usize) else { return };
+        let Some(Some(to)) = self.sockets.get_mut(socket as usize) else { return true };
         to.received += 1;
         to.machine.on_datagram(core.now, from, bytes, &mut to.out);
+        let is_more = |event: &Event| !matches!(event, Event::Voice { .. });
+        let has_followed = self.trace != Trace::Off || to.out.events.iter().any(is_more);
         self.settle(core);
+        has_followed
     }
-    /// Takes in what a stream of one of our legs sends.
-    pub fn media(&mut self, now: Instant, stream: StreamId, packet: &[u8]) {
+    /// Takes in what streams of our legs send, in order. What lies in memory for the packets is asked for together, one step
+    /// after the other, so that waits for it overlap: few at once, and none of it is gone again when its turn comes.
+    pub fn media(&mut self, now: Instant, packets: &[(StreamId, &[u8])]) {
+        packets.iter().for_each(|(stream, _)| self.voices.fetch(*stream));
+        for fetch in [Machine::fetch_leg, Machine::fetch_voice] {
+            for (stream, _) in packets {
+                if let Some(((socket, place), _)) = self.voices.of_stream(*stream)
+                    && let Some(Some(socket)) = self.sockets.get(socket as usize)
+                {
+                    fetch(&socket.machine, place);
+                }
+            }
+        }
+        packets.iter().for_each(|(stream, packet)| self.said(now, *stream, packet));
+    }
+    fn said(&mut self, now: Instant, stream: StreamId, packet: &[u8]) {
         let Some(((socket, place), voice)) = self.voices.of_stream(stream) else { return };
         let Some((format, millis, payload)) = voice.frame(packet) else { return };
         if let Some(Some(socket)) = self.sockets.get_mut(socket as usize) {
@@ -273,6 +291,11 @@ impl IaxDriver {
                 quiet = false;
                 let mut events = std::mem::take(&mut socket.out.events);
                 let socket = u32::try_from(number).unwrap_or(u32::MAX);
+                for event in &events {
+                    if let Event::Voice { leg, .. } = event {
+                        self.voices.fetch_leg((socket, *leg));
+                    }
+                }
                 for event in events.drain(..) {
                     self.happened(core, socket, event);
                 }
@@ -280,6 +303,7 @@ impl IaxDriver {
                 if let Some(Some(socket)) = self.sockets.get_mut(number)
                     && socket.out.events.is_empty()
                 {
+                    socket.out.forget_events();
                     socket.out.events = events;
                 }
             }

@@ -2,6 +2,7 @@
 //! numbers, because this is asked for each of them.
 
 use base::{Place, StreamId};
+use lanes::{LINE_BYTES, prefetch};
 
 use super::At;
 use super::voice::Voice;
@@ -54,6 +55,19 @@ impl Voices {
         // The stream may be another leg's by now.
         if let Some(path) = self.paths.get_mut(slot as usize) {
             path.take_if(|path| path.at == at);
+        }
+    }
+    /// Asks for the memory of the voice of a stream.
+    pub(super) fn fetch(&self, stream: StreamId) {
+        if let Some(path) = self.paths.get(stream.slot as usize) {
+            prefetch(path, 0..size_of::<Path>().div_ceil(LINE_BYTES));
+        }
+    }
+    /// Asks for the memory of the voice of a leg.
+    pub(super) fn fetch_leg(&self, (socket, place): At) {
+        let leg = self.of_legs.get(socket as usize).and_then(|legs| legs.get(place.slot as usize));
+        if let Some(path) = leg.and_then(|leg| self.paths.get((*leg)?.1 as usize)) {
+            prefetch(path, 0..size_of::<Path>().div_ceil(LINE_BYTES));
         }
     }
     /// The voice of a leg.

@@ -43,7 +43,7 @@ fn rfc5456_6_2_a_call_rings_is_answered_carries_voice_both_ways_and_ends_with_it
             let mut packet = vec![0x80, payload_type, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             packet.extend_from_slice(&[0x40 + from as u8; 160]);
             for _ in 0..50 {
-                lab.sites[from].iax.borrow_mut().media(lab.now, stream, &packet);
+                lab.sites[from].iax.borrow_mut().media(lab.now, &[(stream, &packet)]);
                 lab.pass(Duration::from_millis(20));
             }
             lab.pass(Duration::from_secs(1));

@@ -366,3 +366,46 @@ fn unknown_names_are_challenged_as_known_ones_are_each_always_in_the_same_way() 
     assert_eq!(methods.keys().copied().collect::<Vec<_>>(), [Auth::MD5.0, Auth::RSA.0]);
     assert!((240..360).contains(&methods[&Auth::MD5.0]), "{methods:?}");
 }
+
+/// A frame of a registration that site 1 is sent; whether more follows than datagrams, and the commands that it answers.
+fn registers(lab: &Lab, frame: Full<'_>) -> (bool, Vec<Command>, Vec<u8>) {
+    let (mut bytes, mut said, mut token) = (Vec::new(), Vec::new(), Vec::new());
+    frame.write(&mut bytes);
+    let site = &lab.sites[1];
+    let mut core = site.shard.core.borrow_mut();
+    core.now = lab.now;
+    let mut iax = site.iax.borrow_mut();
+    let follows = iax.receive(&mut core, 0, address(0), &bytes);
+    iax.send(|_, _, bytes, _| {
+        let Ok(Datagram::Full(Full { kind: Kind::Iax(command), data, .. })) = parse(bytes) else { return };
+        said.push(command);
+        token.extend_from_slice(
+            ::iax2::frame::Fields::collect(data).and_then(|fields| fields.token).unwrap_or_default(),
+        );
+    });
+    (follows, said, token)
+}
+
+#[test]
+fn only_what_a_machine_cannot_answer_by_itself_is_said_to_have_consequences() {
+    let mut lab = lab(|_| {});
+    let mut data = Vec::new();
+    write_element(&Element::Username(b"one"), &mut data);
+    let ask = data.len();
+    write_element(&Element::CallToken(b""), &mut data);
+    let kind = Kind::Iax(Command::REGREQ);
+    let frame = Full { source: 77, dest: 0, again: false, timestamp: 3, oseq: 0, iseq: 0, kind, data: &[] };
+    let (follows, said, token) = registers(&lab, Full { data: &data, ..frame });
+    assert_eq!((follows, said), (false, vec![Command::CALLTOKEN]), "a stranger without a token");
+    data.truncate(ask);
+    write_element(&Element::CallToken(&token), &mut data);
+    let (follows, said, _) = registers(&lab, Full { data: &data, ..frame });
+    assert_eq!((follows, said), (true, vec![Command::REGAUTH]), "it has to prove who it is");
+    let ack = Full { kind: Kind::Iax(Command::ACK), oseq: 1, iseq: 1, data: &[], dest: 2, ..frame };
+    let (follows, said, _) = registers(&lab, ack);
+    assert_eq!((follows, said.len()), (false, 0), "an acknowledgement of whatever it is");
+    lab.sites[1].iax.borrow_mut().set_trace(driver::iax::Trace::All);
+    let (follows, ..) = registers(&lab, ack);
+    assert!(follows, "what is traced is told on the consoles");
+    lab.pass(Duration::from_secs(1));
+}

@@ -99,7 +99,7 @@ fn rfc5456_6_7_3_netstats_tell_loss_and_both_sides() {
     packet.extend_from_slice(&[0x55; 160]);
     for frame in 0..200 {
         lab.lost = if (50..54).contains(&frame) { 1000 } else { 0 };
-        lab.sites[0].iax.borrow_mut().media(lab.now, stream, &packet);
+        lab.sites[0].iax.borrow_mut().media(lab.now, &[(stream, &packet)]);
         lab.pass(Duration::from_millis(20));
     }
     lab.pass(Duration::from_secs(120));

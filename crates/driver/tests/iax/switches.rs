@@ -99,7 +99,9 @@ impl Client {
                 let sent: Vec<Vec<u8>> = self.out.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
                 self.told.append(&mut self.out.events);
                 self.out.clear();
-                sent.iter().for_each(|bytes| iax.receive(&mut core, 0, address(0), bytes));
+                for bytes in &sent {
+                    iax.receive(&mut core, 0, address(0), bytes);
+                }
                 let mut back = Vec::new();
                 iax.send(|_, _, bytes, _| back.push(bytes.to_vec()));
                 for bytes in back {

@@ -14,7 +14,10 @@ use crate::frame::{
     Auth, Command, Control, Discard, Element, Fields, Full, Html, Kind, Media, preferences, write_element,
 };
 use base::{Cause, FormatId, Instant, Place};
+use core::mem::offset_of;
+use core::ops::Range;
 use core::time::Duration;
+use lanes::{LINE_BYTES, prefetch};
 
 /// Between two questions whether the other side is there (RFC 5456 §6.7.2): on a call without media, and on one that is
 /// answered and heard, which says as much.
@@ -83,9 +86,16 @@ pub(super) struct Dialling {
     pub(super) challenge: Option<(Auth, Vec<u8>, u16)>,
 }
 
+/// A call. What its voice needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Call {
     pub(super) state: State,
+    /// A box, because it is needed for each frame whether there is one.
+    pub(super) transfer: Option<Box<Transfer>>,
+    pub(super) trunk: bool,
+    pub(super) quelched: bool,
+    pub(super) media: media::State,
     pub(super) dialling: Option<Box<Dialling>>,
     pub(super) offer: Offer,
     /// Ciphers that the caller can, when it came with NEW.
@@ -93,13 +103,9 @@ pub(super) struct Call {
     /// Keys of which the first enciphered frame tells the right one.
     pub(super) trial: Vec<[u8; 16]>,
     pub(super) format: Option<FormatId>,
-    pub(super) media: media::State,
     pub(super) transferable: bool,
-    pub(super) transfer: Option<Transfer>,
     /// The join of two legs of ours that this one is in.
     pub(super) join: Option<Place>,
-    pub(super) trunk: bool,
-    pub(super) quelched: bool,
     /// Whether it is told and taken who is talked to: until ACCEPT what the caller has said of itself, then what both do.
     pub(super) lines: Lines,
     pub(super) lag: Option<u32>,
@@ -109,6 +115,14 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Lines of the cache that a frame of voice touches.
+    const OF_VOICE: Range<usize> =
+        0..(offset_of!(Self, media) + media::State::VOICE_BYTES).div_ceil(LINE_BYTES) + 1;
+
+    /// Asks for the memory that a frame of voice touches.
+    pub(super) fn fetch(&self) {
+        prefetch(self, Self::OF_VOICE);
+    }
     fn new(state: State) -> Self {
         Self {
             state,

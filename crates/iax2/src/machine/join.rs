@@ -180,7 +180,7 @@ fn asked(
             let transfer = Transfer { peer, number, id, stage: Stage::Trying { tries: 1 }, next_at };
             core.index_ours(peer, link.ours, place);
             to_third(link, &transfer, Command::TXCNT, now, out);
-            call.transfer = Some(transfer);
+            call.transfer = Some(Box::new(transfer));
         }
         _ => {
             link.full(now, Kind::Iax(Command::TXREJ), &id_elements(id), &mut core.random, out);

@@ -73,17 +73,18 @@ pub struct Message {
     pub command: Command,
 }
 
-/// One leg's transport.
+/// One leg's transport. What voice needs comes first, in one line of the cache.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Link {
+    pub(crate) born: Instant,
+    /// Apart, because they are ten times as long as all the rest, and most legs have none.
+    pub(crate) keys: Option<Box<Keys>>,
     pub(crate) remote: SocketAddr,
     pub(crate) ours: u16,
     /// 0 until the other side has said it.
     pub(crate) theirs: u16,
     pub(crate) space: Space,
-    pub(crate) born: Instant,
-    /// Apart, because they are ten times as long as all the rest, and most legs have none.
-    pub(crate) keys: Option<Box<Keys>>,
     /// The number of the frame that is expected next.
     pub(crate) iseq: u8,
     pub(crate) round_trip: Duration,

@@ -8,6 +8,7 @@ use super::{Leg, Machine};
 use crate::frame::{Discard, Element, Fields, Full, Kind, Media, Mini, Video, millis, write_element};
 use base::{FormatId, Instant, Place};
 use core::time::Duration;
+use lanes::prefetch;
 
 /// By so much the timestamps of voice may differ from the clock before they follow it, ms: a sender that keeps the pace
 /// of its codec gives the listener no jitter of its own.
@@ -85,37 +86,41 @@ impl<F> Default for Latest<F> {
     }
 }
 
-/// Where media of a call is.
+/// Where media of a call is. What voice needs comes first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct State {
     voice_out: Latest<FormatId>,
     /// The timestamp that comes next at the codec's pace.
     next: Option<u32>,
-    voice_in: Latest<FormatId>,
-    /// The other side is another one than before, with a clock of its own that no full frame has told yet.
-    anew: bool,
-    video_out: Latest<Media>,
-    video_in: Latest<Media>,
     /// The trunk that voice leaves by, as it was found last.
     trunk: Option<Place>,
+    voice_in: Latest<FormatId>,
     /// When something was last heard.
     pub(super) heard: Option<Instant>,
-    asked: Option<Instant>,
     frames: u32,
     late: u32,
     lost: u32,
     /// When the next frame begins, on the sender's clock.
     follows: Option<u32>,
+    /// Jitter, 1/16 ms (RFC 3550 §6.4.1, which PONG speaks of too).
+    jitter: u32,
+    transit: Option<u32>,
+    /// The other side is another one than before, with a clock of its own that no full frame has told yet.
+    anew: bool,
+    asked: Option<Instant>,
+    video_out: Latest<Media>,
+    video_in: Latest<Media>,
     /// What becomes of it afterwards, as the driver has said: longest wait, ms, and frames that were too late.
     played: (u32, u32),
     /// What the other side says.
     pub(super) remote: Report,
-    /// Jitter, 1/16 ms (RFC 3550 §6.4.1, which PONG speaks of too).
-    jitter: u32,
-    transit: Option<u32>,
 }
 
 impl State {
+    /// Up to the last that a frame of voice touches.
+    pub(super) const VOICE_BYTES: usize = core::mem::offset_of!(Self, asked);
+
     /// How we receive.
     pub(super) fn heard_so_far(&self) -> Report {
         let all = u64::from(self.frames) + u64::from(self.lost);
@@ -295,6 +300,19 @@ pub(super) fn full_video(
 }
 
 impl Machine {
+    /// Asks for the memory of a leg whose voice comes next; [`Machine::fetch_voice`] follows, a few legs later. Nothing is
+    /// looked at, and nothing changes.
+    pub fn fetch_leg(&self, leg: Place) {
+        if let Some(memory) = self.legs.memory(leg) {
+            prefetch(memory, 0..2);
+        }
+    }
+    /// Asks for the memory of its voice.
+    pub fn fetch_voice(&self, leg: Place) {
+        if let Some(Leg { role: super::Role::Call(call), .. }) = self.legs.get(leg) {
+            call.fetch();
+        }
+    }
     /// What becomes of voice after it was received: the longest wait before it is heard, ms, and frames that came too late
     /// for it. The other side learns it with its next question.
     pub fn set_played(&mut self, leg: Place, delay_ms: u32, dropped: u32) {

@@ -83,17 +83,18 @@ pub struct Look {
     pub remote_report: Report,
 }
 
-/// One leg: a call, or an exchange that registers or pokes.
+/// One leg: a call, or an exchange that registers or pokes. What voice needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 struct Leg {
-    link: Link,
     role: Role,
+    /// Only waits until the other side has acknowledged.
+    closing: bool,
+    link: Link,
     /// Whose count of numbers it is in.
     host: IpAddr,
     /// Whether it was begun by a stranger without a token.
     without_token: bool,
-    /// Only waits until the other side has acknowledged.
-    closing: bool,
     /// When whoever is asked has waited too long.
     give_up_at: Option<Instant>,
     /// An acknowledgement that waits for an answer: until when, of which timestamp, and the frames sent before.

@@ -9,8 +9,12 @@ use core::time::Duration;
 /// Datagrams and events of one or several turns. [`Out::clear`] keeps the memory.
 #[derive(Debug, Default)]
 pub struct Out {
+    /// What is sent.
     bytes: Vec<u8>,
     datagrams: Vec<(SocketAddr, Range<usize>)>,
+    /// What was received: apart, because it is taken at once, datagram by datagram, and its memory is still in the caches
+    /// for that of the next.
+    media: Vec<u8>,
     /// What happened, in order.
     pub events: Vec<Event>,
 }
@@ -20,15 +24,20 @@ impl Out {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.datagrams.clear();
+        self.forget_events();
+    }
+    /// Forgets the events, and the media that they speak of.
+    pub fn forget_events(&mut self) {
         self.events.clear();
+        self.media.clear();
     }
     /// The datagrams to send, in order.
     pub fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        self.datagrams.iter().map(|(to, range)| (*to, self.payload(range)))
+        self.datagrams.iter().map(|(to, range)| (*to, self.bytes.get(range.clone()).unwrap_or_default()))
     }
     /// The media of an event.
     pub fn payload(&self, range: &Range<usize>) -> &[u8] {
-        self.bytes.get(range.clone()).unwrap_or_default()
+        self.media.get(range.clone()).unwrap_or_default()
     }
     pub(crate) fn datagram(&mut self, to: SocketAddr, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
@@ -36,9 +45,9 @@ impl Out {
         self.datagrams.push((to, start..self.bytes.len()));
     }
     pub(crate) fn keep(&mut self, payload: &[u8]) -> Range<usize> {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(payload);
-        start..self.bytes.len()
+        let start = self.media.len();
+        self.media.extend_from_slice(payload);
+        start..self.media.len()
     }
     pub(crate) fn event(&mut self, event: Event) {
         self.events.push(event);

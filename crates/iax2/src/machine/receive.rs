@@ -7,10 +7,13 @@ use super::{ACK_WAIT, ANSWER_WAIT, Call, Fate, Leg, Machine, Registrar, Role};
 use super::{call, join, media, registrant, registrar, watch};
 use crate::cipher::{FULL_CLEAR, MINI_CLEAR};
 use crate::frame::{
-    Command, Datagram, Discard, Fields, Full, Kind, Mini, Numbers, Trunk, Video, numbers, parse,
+    Command, Datagram, Discard, Entry, Fields, Full, Kind, Mini, Numbers, Trunk, Video, numbers, parse,
 };
 use base::{Cause, Instant, Place};
 use core::net::SocketAddr;
+
+/// Entries of a trunk whose legs are asked for together, so that waits for their memory overlap.
+const FETCHED: usize = 16;
 
 /// A full frame, in the clear or not.
 fn read(bytes: &[u8]) -> Option<Full<'_>> {
@@ -258,20 +261,34 @@ impl Machine {
     }
 
     pub(super) fn on_trunk(&mut self, now: Instant, from: SocketAddr, trunk: &Trunk<'_>, out: &mut Out) {
-        for entry in trunk.entries {
-            let place = self.core.by_theirs(from, entry.source);
-            match place.and_then(|place| Some((place, self.legs.get_mut(place)?))) {
-                // In the clear on an enciphered leg: not from the other side.
-                Some((_, leg)) if leg.link.keys.is_some() => self.core.discard(Discard::Undeciphered),
-                Some((place, leg)) => match entry.timestamp {
-                    Some(timestamp) => {
-                        let mini = Mini { source: entry.source, timestamp, data: entry.data };
-                        media::voice(leg, &mut self.core, place, &mini, now, out);
-                    }
-                    None => media::unstamped(leg, &mut self.core, place, entry.data, now, out),
-                },
-                None => self.core.discard(Discard::NoCall),
+        let mut entries = trunk.entries;
+        loop {
+            let mut batch = [(None, None); FETCHED];
+            let places = batch.iter_mut().zip(&mut entries).map(|(place, entry)| {
+                *place = (Some(entry), self.core.by_theirs(from, entry.source));
+                place.1.into_iter().for_each(|leg| self.fetch_leg(leg));
+            });
+            if places.count() == 0 {
+                return;
             }
+            batch.iter().filter_map(|(_, place)| *place).for_each(|leg| self.fetch_voice(leg));
+            for (entry, place) in batch.into_iter().filter_map(|(entry, place)| Some((entry?, place))) {
+                self.trunked(now, &entry, place, out);
+            }
+        }
+    }
+    fn trunked(&mut self, now: Instant, entry: &Entry<'_>, place: Option<Place>, out: &mut Out) {
+        match place.and_then(|place| Some((place, self.legs.get_mut(place)?))) {
+            // In the clear on an enciphered leg: not from the other side.
+            Some((_, leg)) if leg.link.keys.is_some() => self.core.discard(Discard::Undeciphered),
+            Some((place, leg)) => match entry.timestamp {
+                Some(timestamp) => {
+                    let mini = Mini { source: entry.source, timestamp, data: entry.data };
+                    media::voice(leg, &mut self.core, place, &mini, now, out);
+                }
+                None => media::unstamped(leg, &mut self.core, place, entry.data, now, out),
+            },
+            None => self.core.discard(Discard::NoCall),
         }
     }
 }

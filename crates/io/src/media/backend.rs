@@ -254,11 +254,13 @@ pub(crate) struct Pipe {
     streams: Vec<Option<StreamId>>,
     /// Something was put in since the shard was told.
     has_put: bool,
+    /// Packets of both directions so far.
+    moved: u64,
 }
 
 impl Pipe {
     pub(crate) const fn new(from_shard: Outlet, to_shard: Inlet) -> Self {
-        Self { from_shard, to_shard, streams: Vec::new(), has_put: false }
+        Self { from_shard, to_shard, streams: Vec::new(), has_put: false, moved: 0 }
     }
     fn attach(&mut self, stream: StreamId) {
         let slot = stream.slot as usize;
@@ -280,6 +282,7 @@ impl Pipe {
             let Some((stream, length)) = self.from_shard.take(room) else { return };
             if self.streams.get(stream.slot as usize) == Some(&Some(stream)) {
                 batch.push(Arrival { slot: stream.slot, rtcp: false, from: PIPE, length });
+                self.moved += 1;
             }
         }
     }
@@ -311,6 +314,10 @@ impl MediaIo {
     /// Whether the shard has packets to fetch that it was not told of.
     pub(crate) fn has_piped(&mut self) -> bool {
         self.pipe.as_mut().is_some_and(|pipe| std::mem::take(&mut pipe.has_put))
+    }
+    /// Packets of streams without ports so far.
+    pub(crate) fn piped(&self) -> u64 {
+        self.pipe.as_ref().map_or(0, |pipe| pipe.moved)
     }
     /// Datagrams received by AF_XDP.
     pub(crate) fn by_xdp(&self) -> u64 {
@@ -374,6 +381,7 @@ impl PacketIo for MediaIo {
             (Leg::Steered(_), None) => false,
             (Leg::Piped(stream), _) => self.pipe.as_mut().is_some_and(|pipe| {
                 pipe.has_put = true;
+                pipe.moved += 1;
                 pipe.to_shard.put(*stream, packet)
             }),
         }

@@ -283,13 +283,11 @@ impl MediaFront {
         };
         self.workers.get_mut(worker).is_some_and(|worker| worker.to_piped.put(stream, packet))
     }
-    /// Hands out what streams without ports have sent, in order of each worker.
-    pub fn drain_piped(&mut self, mut each: impl FnMut(StreamId, &[u8])) {
+    /// Hands out what streams without ports have sent, in order of each worker, some packets at a time.
+    pub fn drain_piped(&mut self, mut each: impl FnMut(&[(StreamId, &[u8])])) {
         let mut packet = [0; PACKET_BYTES_MAX];
         for worker in &mut self.workers {
-            while let Some((stream, length)) = worker.from_piped.take(&mut packet) {
-                each(stream, packet.get(..length).unwrap_or_default());
-            }
+            worker.from_piped.each(&mut packet, &mut each);
         }
     }
     /// Passes a command on; one for a stream that is gone is ignored.

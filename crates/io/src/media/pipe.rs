@@ -9,6 +9,9 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const RING_BYTES: usize = 1 << 20;
 /// Length, slot and generation before each packet.
 const HEADER_BYTES: usize = 10;
+/// Packets that are handed over together: enough that who takes them asks for the memory of the later ones while it is at
+/// the first, and few enough that it is still there when their turn comes.
+const TOGETHER: usize = 16;
 
 /// Where packets go in.
 pub(crate) struct Inlet {
@@ -72,10 +75,7 @@ impl Outlet {
             header.iter_mut().zip(first.iter().chain(second)).for_each(|(to, from)| *to = *from);
             chunk.commit_all();
         }
-        let [l0, l1, s0, s1, s2, s3, g0, g1, g2, g3] = header;
-        let length = usize::from(u16::from_ne_bytes([l0, l1]));
-        let stream =
-            StreamId::new(u32::from_ne_bytes([s0, s1, s2, s3]), u32::from_ne_bytes([g0, g1, g2, g3]));
+        let (stream, length) = read_header(header);
         let chunk = self.0.read_chunk(length).ok()?;
         let (first, second) = chunk.as_slices();
         match (room.get_mut(..length), second.is_empty()) {
@@ -84,6 +84,69 @@ impl Outlet {
         }
         chunk.commit_all();
         Some((stream, length.min(room.len())))
+    }
+    /// Hands out everything that is there, some packets at a time, where it lies. Only what lies around the end of the ring
+    /// is copied, to `room`, and cut to it.
+    pub(crate) fn each(&mut self, room: &mut [u8], mut each: impl FnMut(&[(StreamId, &[u8])])) {
+        let Ok(chunk) = self.0.read_chunk(self.0.slots()) else { return };
+        let (first, second) = chunk.as_slices();
+        let mut parts = Parts { first, second, room: Some(room) };
+        loop {
+            let mut packets = [(StreamId::new(0, 0), &[][..]); TOGETHER];
+            let mut filled = 0;
+            for (place, packet) in packets.iter_mut().zip(core::iter::from_fn(|| parts.packet())) {
+                (*place, filled) = (packet, filled + 1);
+            }
+            each(packets.get(..filled).unwrap_or_default());
+            if filled < TOGETHER {
+                break;
+            }
+        }
+        chunk.commit_all();
+    }
+}
+
+/// Whose packet follows a header, and how many bytes it has.
+fn read_header([l0, l1, s0, s1, s2, s3, g0, g1, g2, g3]: [u8; HEADER_BYTES]) -> (StreamId, usize) {
+    let stream = StreamId::new(u32::from_ne_bytes([s0, s1, s2, s3]), u32::from_ne_bytes([g0, g1, g2, g3]));
+    (stream, usize::from(u16::from_ne_bytes([l0, l1])))
+}
+
+/// What a ring holds: up to its end, and from its beginning on.
+struct Parts<'a> {
+    first: &'a [u8],
+    second: &'a [u8],
+    /// For the one packet that lies in both.
+    room: Option<&'a mut [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    fn packet(&mut self) -> Option<(StreamId, &'a [u8])> {
+        let (stream, length) = read_header(self.header()?);
+        if let Some((packet, rest)) = self.first.split_at_checked(length) {
+            self.first = rest;
+            return Some((stream, packet));
+        }
+        let (end, (beginning, rest)) = (self.first, self.second.split_at_checked(length - self.first.len())?);
+        (self.first, self.second) = (rest, &[]);
+        if end.is_empty() {
+            return Some((stream, beginning));
+        }
+        let room = self.room.take()?;
+        let filled = length.min(room.len());
+        room.iter_mut().zip(end.iter().chain(beginning)).for_each(|(to, from)| *to = *from);
+        Some((stream, room.get(..filled)?))
+    }
+    fn header(&mut self) -> Option<[u8; HEADER_BYTES]> {
+        if let Some((header, rest)) = self.first.split_first_chunk() {
+            self.first = rest;
+            return Some(*header);
+        }
+        let (beginning, rest) = self.second.split_at_checked(HEADER_BYTES - self.first.len())?;
+        let mut header = [0; HEADER_BYTES];
+        header.iter_mut().zip(self.first.iter().chain(beginning)).for_each(|(to, from)| *to = *from);
+        (self.first, self.second) = (rest, &[]);
+        Some(header)
     }
 }
 
@@ -108,6 +171,59 @@ mod tests {
         }
         assert!(outlet.take(&mut room).is_none());
         assert_eq!(inlet.lost(), 0);
+    }
+
+    #[test]
+    fn packets_that_are_handed_out_together_are_those_that_went_in_also_around_the_end_of_the_ring() {
+        let (mut inlet, mut outlet) = pipe();
+        let mut room = [0; 2048];
+        let packet = |number: u32| -> Vec<u8> {
+            (0..number % 1500).map(|at| (at ^ number).to_le_bytes()[0]).collect()
+        };
+        // As many at once as fill and overfill what is handed out together; three times around.
+        let (mut put, mut came) = (0, 0);
+        for count in [0, 1, 15, 16, 17, 40].into_iter().cycle().take(300) {
+            for _ in 0..count {
+                assert!(inlet.put(StreamId::new(put, put + 7), &packet(put)), "{put}");
+                put += 1;
+            }
+            outlet.each(&mut room, |packets| {
+                for (stream, bytes) in packets {
+                    assert_eq!((*stream, *bytes), (StreamId::new(came, came + 7), &packet(came)[..]));
+                    came += 1;
+                }
+            });
+            assert_eq!(came, put);
+        }
+        assert!(put > 4_000);
+    }
+
+    #[test]
+    fn what_lies_around_the_end_of_the_ring_is_cut_to_the_room() {
+        let (mut inlet, mut outlet) = pipe();
+        let stream = StreamId::new(1, 1);
+        let mut room = [0; 100];
+        for left in [9, 10, 11, 500, 1009] {
+            // Up to so many bytes before the end, and one packet more.
+            let mut lengths = Vec::new();
+            while inlet.put(stream, &[1; 1000]) {
+                lengths.push(1000);
+            }
+            let mut seen = 0;
+            outlet.each(&mut room, |packets| seen += packets.len());
+            assert_eq!(seen, lengths.len(), "{left}");
+            let at = (inlet.put(stream, &vec![2; left]), inlet.put(stream, &[3; 1000]));
+            assert_eq!(at, (true, true));
+            let mut sizes = Vec::new();
+            outlet.each(&mut room, |packets| {
+                for (_, bytes) in packets {
+                    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "{left}");
+                    sizes.push(bytes.len());
+                }
+            });
+            assert_eq!(sizes.len(), 2);
+            assert!(sizes.iter().all(|size| [left, 1000, 100].contains(size)), "{left}: {sizes:?}");
+        }
     }
 
     #[test]

@@ -150,6 +150,7 @@ struct Rate {
     since: Instant,
     stored: Instant,
     packets: u64,
+    piped: u64,
     awake: Duration,
 }
 
@@ -293,8 +294,11 @@ impl Thread {
         if elapsed < RATE_EVERY {
             return;
         }
-        let packets = self.packets();
-        let per_second = (packets - self.rate.packets) * 1000 / (elapsed.as_millis() as u64).max(1);
+        let (packets, piped) = (self.packets(), self.io.inner().piped());
+        let each_second = |count: u64| count * 1000 / (elapsed.as_millis() as u64).max(1);
+        // The pipe holds far more than any tick brings, and each tick wakes the shard too: it wants no short ones.
+        let by_sockets = (packets - self.rate.packets).saturating_sub(piped - self.rate.piped);
+        let per_second = each_second(by_sockets).max(u64::from(packets > self.rate.packets));
         self.load.busy_permille = (self.rate.awake.as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
         self.step_ms = self.manner.step_ms(per_second);
         self.load.tick_ms = self.step_ms;
@@ -303,7 +307,7 @@ impl Thread {
             *recent = ((now - before).as_nanos() * 1000 / elapsed.as_nanos().max(1)) as u64;
         }
         self.booked = booked;
-        self.rate = Rate { since: now, stored: self.rate.stored, packets, awake: Duration::ZERO };
+        self.rate = Rate { since: now, stored: self.rate.stored, packets, piped, awake: Duration::ZERO };
     }
     /// Packets moved so far.
     fn packets(&self) -> u64 {
