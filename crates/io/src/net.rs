@@ -3,8 +3,9 @@
 //! It moves bytes and keeps bounds. It knows no protocol, decides no retransmission and never reads a clock: `now`
 //! comes in with `wait`, so that deadlines can be tested on invented time. A quiet reactor sleeps until its earliest
 //! deadline and not one wake-up earlier.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod burst;
 mod event;
 mod flow;
 mod listen;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use base::Instant;
 
 use crate::sys::{self, Epoll, NOT_READY, Ready};
+use burst::{Burst, SENDS_MAX};
 use flow::{Admission, Flow, Flows, Limit, Phase};
 use listen::Listeners;
 use moderation::Moderation;
@@ -81,6 +83,7 @@ pub struct Net {
     listeners: Listeners,
     flows: Flows,
     dirty: Vec<FlowId>,
+    burst: Option<Burst>,
     pending: VecDeque<Pending>,
     signals: Option<OwnedFd>,
     buffer: Vec<u8>,
@@ -113,6 +116,7 @@ impl Net {
             listeners: Listeners::default(),
             flows: Flows::new(limits),
             dirty: Vec::new(),
+            burst: Burst::new(),
             pending: VecDeque::new(),
             signals: None,
             buffer: vec![0; READ_BYTES],
@@ -300,7 +304,9 @@ impl Net {
     /// Writes everything queued: datagrams in batches, each flow once. `wait` does so first.
     pub fn flush(&mut self) {
         self.flush_udp();
-        for flow in std::mem::take(&mut self.dirty) {
+        let dirty = std::mem::take(&mut self.dirty);
+        dirty.chunks(SENDS_MAX).filter(|some| some.len() > 1).for_each(|some| self.write_together(some));
+        for flow in dirty {
             if let Some(open) = self.flows.get_mut(flow) {
                 open.dirty = false;
                 self.write_flow(flow);
@@ -611,6 +617,30 @@ impl Net {
             open.phase = Phase::Flushing;
             self.flows.set_limit(flow, Limit::Within(FLUSH_WITHIN));
             self.write_flow(flow);
+        }
+    }
+
+    /// Writes to several flows at once what they take; whatever else comes of it, `write_flow` finds.
+    fn write_together(&mut self, flows: &[FlowId]) {
+        let Some(burst) = &mut self.burst else { return };
+        let mut wrote = [0; SENDS_MAX];
+        let ready = |flow: &FlowId| self.flows.get(*flow).filter(|open| open.has_to_write());
+        let sends: Vec<_> =
+            flows.iter().filter_map(ready).map(|open| (open.fd.as_fd(), open.unwritten())).collect();
+        let whole = burst.send(&sends, |place, result| {
+            if let (Some(wrote), Ok(count)) = (wrote.get_mut(place), result) {
+                *wrote = count;
+            }
+        });
+        if whole.is_err() {
+            self.burst = None;
+        }
+        let mut wrote = wrote.into_iter();
+        for flow in flows {
+            let open = self.flows.get_mut(*flow).filter(|open| open.has_to_write());
+            if let (Some(open), Some(count)) = (open, wrote.next()) {
+                open.wrote(count);
+            }
         }
     }
 

@@ -66,6 +66,10 @@ impl Flow {
     pub(super) fn unwritten(&self) -> &[u8] {
         self.out.get(self.written..).unwrap_or(&[])
     }
+    /// Whether there is something to write, and somebody to write it to.
+    pub(super) fn has_to_write(&self) -> bool {
+        self.phase != Phase::Connecting && !self.unwritten().is_empty()
+    }
     /// Bytes that are queued, before and behind the cryptography.
     pub(super) fn unsent(&self) -> usize {
         self.unwritten().len() + self.session.as_ref().map_or(0, |session| session.waiting())
