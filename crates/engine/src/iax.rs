@@ -293,17 +293,19 @@ impl Show for Sight {
     }
 }
 
-/// Hands a datagram to the machine of its socket. A panic there costs this datagram.
-pub(crate) fn receive(site: &Site, socket: u32, from: SocketAddr, bytes: &[u8]) {
+/// Hands a datagram to the machine of its socket. A panic there costs this datagram. Says whether more may follow than
+/// datagrams to send.
+pub(crate) fn receive(site: &Site, socket: u32, from: SocketAddr, bytes: &[u8]) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut core = site.shard.core.borrow_mut();
         core.now = Clock.now();
-        site.iax.borrow_mut().receive(&mut core, socket, from, bytes);
+        site.iax.borrow_mut().receive(&mut core, socket, from, bytes)
     }));
-    if outcome.is_err() {
+    outcome.unwrap_or_else(|_| {
         let line = format!("a datagram from {from} panicked the IAX2 machines; it is dropped");
         site.shard.core.borrow_mut().log(Level::Error, "chan_iax2", &line);
-    }
+        true
+    })
 }
 
 #[cfg(test)]

@@ -64,6 +64,9 @@ const DATABASES: Token = Token(20);
 
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
+/// So long at most only what came by IAX2 is looked at, while nothing else asks for its turn: most datagrams of a registration
+/// and all of voice concern a machine of one socket alone, and to go through everything for each took as long as they did.
+const ASIDE: Duration = Duration::from_millis(20);
 /// How often the machine's load is looked at while `maxload` is set.
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 /// How often the workers' is, over which they measure it, while there are calls that `maxbusy` may refuse.
@@ -363,18 +366,57 @@ impl Engine {
     /// Turns until somebody stops the process.
     pub fn run(&mut self) -> std::io::Result<End> {
         let mut turns = Vec::new();
+        let mut whole_by = Instant::ZERO;
         loop {
             let now = Clock.now();
             self.flush_answers();
             let until = self.deadline();
-            let (site, listeners, iax) = (&self.site, &self.listeners, &self.iax);
-            self.net.wait(now, until, &mut |event| match event {
+            let has_more = self.wait(now, until, &mut turns)?;
+            let now = Clock.now();
+            if !has_more && now < whole_by && until.is_none_or(|until| now < until) {
+                self.send_iax();
+                continue;
+            }
+            whole_by = now + ASIDE;
+            self.site.shard.core.borrow_mut().now = now;
+            // In every turn: not all that the media plane tells is worth waking for.
+            turns.push(Turn::Media);
+            for turn in turns.drain(..) {
+                let outcome = catch_unwind(AssertUnwindSafe(|| self.take(turn, now)));
+                if outcome.is_err() {
+                    self.log(
+                        Level::Error,
+                        "strowger",
+                        "what a connection sent panicked its dialect; it is dropped",
+                    );
+                }
+            }
+            self.send_answers(now);
+            self.turn_machines(now);
+            self.grant_wishes();
+            if let Some(end) = self.end {
+                self.leave(end);
+                return Ok(end);
+            }
+        }
+    }
+    /// Waits, and hands datagrams over as they come; what else there is to do is in `turns`. False: nothing came but what IAX2
+    /// has dealt with by itself.
+    fn wait(&mut self, now: Instant, until: Option<Instant>, turns: &mut Vec<Turn>) -> std::io::Result<bool> {
+        let (site, listeners, iax) = (&self.site, &self.listeners, &self.iax);
+        let mut has_more = false;
+        self.net.wait(now, until, &mut |event| {
+            if let NetEvent::Datagram { transport, from, bytes, .. } = event
+                && let Some(socket) = iax.socket(transport)
+            {
+                has_more |=
+                    !is_banned(site, from.ip(), now) && crate::iax::receive(site, socket, from, bytes);
+                return;
+            }
+            has_more = true;
+            match event {
                 NetEvent::Datagram { transport, from, bytes, .. } => {
-                    if let Some(socket) = iax.socket(transport) {
-                        if !is_banned(site, from.ip(), now) {
-                            crate::iax::receive(site, socket, from, bytes);
-                        }
-                    } else if let Some(flow) = listeners.datagram(transport, from)
+                    if let Some(flow) = listeners.datagram(transport, from)
                         && !is_banned(site, from.ip(), now)
                     {
                         match ::sip::stun::is_stun(bytes) {
@@ -410,28 +452,17 @@ impl Engine {
                     turns.push(Turn::Insecure(kind, remote, fault.clone()))
                 }
                 NetEvent::Signal(signal) => turns.push(Turn::Signal(signal)),
-            })?;
-            let now = Clock.now();
-            self.site.shard.core.borrow_mut().now = now;
-            // In every turn: not all that the media plane tells is worth waking for.
-            turns.push(Turn::Media);
-            for turn in turns.drain(..) {
-                let outcome = catch_unwind(AssertUnwindSafe(|| self.take(turn, now)));
-                if outcome.is_err() {
-                    self.log(
-                        Level::Error,
-                        "strowger",
-                        "what a connection sent panicked its dialect; it is dropped",
-                    );
-                }
             }
-            self.send_answers(now);
-            self.turn_machines(now);
-            self.grant_wishes();
-            if let Some(end) = self.end {
-                self.leave(end);
-                return Ok(end);
-            }
+        })?;
+        Ok(has_more)
+    }
+    /// What IAX2 has to send, and what it acknowledges by that.
+    fn send_iax(&mut self) {
+        let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
+        let site = self.site.clone();
+        let trouble = self.iax.send(&mut self.net, &mut site.shard.core.borrow_mut(), clocks);
+        if let Some(trouble) = trouble {
+            self.log(Level::Error, "registrations", &trouble);
         }
     }
     fn deadline(&self) -> Option<Instant> {
@@ -550,7 +581,7 @@ impl Engine {
                 let mut sip = self.site.sip.borrow_mut();
                 events.into_iter().for_each(|event| sip.media_event(&mut core, event));
                 let mut iax = self.site.iax.borrow_mut();
-                self.site.media.borrow_mut().drain_piped(|stream, packet| iax.media(now, stream, packet));
+                self.site.media.borrow_mut().drain_piped(|packets| iax.media(now, packets));
             }
             Turn::Sounds => {
                 self.sounds_wake.answer_and_clear();
@@ -959,12 +990,7 @@ impl Engine {
         }
         let more = self.site.iax.borrow_mut().take_lookups();
         lookups.iter().chain(&more).for_each(|question| self.names.borrow_mut().ask(question));
-        let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
-        let site = self.site.clone();
-        let trouble = self.iax.send(&mut self.net, &mut site.shard.core.borrow_mut(), clocks);
-        if let Some(trouble) = trouble {
-            self.log(Level::Error, "registrations", &trouble);
-        }
+        self.send_iax();
         self.send_captured();
         self.send_statistics();
         let now = Clock.now();
