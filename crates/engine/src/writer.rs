@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::rc::Rc;
 
 use base::Instant;
 use call::Level;
@@ -44,11 +45,11 @@ impl Write {
 }
 
 /// A batch as the database is asked for it. Every row is its own, so those that get the same columns go together.
-fn queries(batch: &[Write], table: &str) -> Vec<Query> {
+fn queries(batch: &[Rc<Write>], table: &str) -> Vec<Query> {
     let mut alike: BTreeMap<(&str, Vec<&str>), Rows> = BTreeMap::new();
     let mut queries = Vec::new();
     for write in batch {
-        if let Write::Update(keys, sets) = write
+        if let Write::Update(keys, sets) = &**write
             && let [(key, value)] = keys.as_slice()
         {
             let columns = sets.iter().map(|(column, _)| column.as_str()).collect();
@@ -87,9 +88,9 @@ pub(crate) struct Writer<K> {
     /// What rows are called in the log.
     what: &'static str,
     places: Places,
-    behind: Behind<K, Write>,
+    behind: Behind<K, Rc<Write>>,
     /// The batch on its way, for places that may follow.
-    batch: Vec<Write>,
+    batch: Vec<Rc<Write>>,
     flight: Option<Flight>,
     next: u64,
     is_away: bool,
@@ -117,7 +118,7 @@ impl<K: Ord + Clone + Display> Writer<K> {
     }
     /// Notes what is to become of a row, in place of what was to.
     pub(crate) fn put(&mut self, row: K, write: Write, now: Instant) {
-        if !self.places.is_empty() && !self.behind.put(row, write, now) {
+        if !self.places.is_empty() && !self.behind.put(row, Rc::new(write), now) {
             let (_, lost) = self.behind.counts();
             if lost.is_power_of_two() {
                 let line = format!(
@@ -131,7 +132,7 @@ impl<K: Ord + Clone + Display> Writer<K> {
     }
     /// Notes new values of a row that was made before, and is not made again when it is gone.
     pub(crate) fn renew(&mut self, row: K, keys: Keys, sets: Sets, now: Instant) {
-        let write = renewed(self.behind.pending(&row), keys, sets);
+        let write = renewed(self.behind.pending(&row).map(|write| &**write), keys, sets);
         self.put(row, write, now);
     }
     /// When [`Self::due`] wants to be called.
@@ -140,7 +141,7 @@ impl<K: Ord + Clone + Display> Writer<K> {
     }
     /// Sends what is due.
     pub(crate) fn due(&mut self, now: Instant) {
-        let writes: Vec<Write> = self.behind.take(now).iter().map(|(_, write)| write.clone()).collect();
+        let writes: Vec<Rc<Write>> = self.behind.take(now).iter().map(|(_, write)| write.clone()).collect();
         if !writes.is_empty() {
             self.batch = writes;
             self.send(0, now);
@@ -260,13 +261,14 @@ mod tests {
             Write::Update(vec![pair("name", name)], sets(columns, value))
         };
         let two_keys = Write::Update(vec![pair("name", "d"), pair("host", "x")], sets(&["port"], "4"));
-        let batch = [
+        let batch: [Rc<Write>; 5] = [
             update("a", &["port"], "1"),
             Write::Destroy(vec![pair("name", "b")]),
             update("c", &["port", "ipaddr"], "2"),
             two_keys.clone(),
             update("e", &["port"], "3"),
-        ];
+        ]
+        .map(Rc::new);
         let row = |name: &str, values: &[&str]| {
             (name.to_owned(), values.iter().map(|value| Some((*value).to_owned())).collect())
         };

@@ -14,7 +14,7 @@ pub const WAITING_MAX: usize = 500_000;
 /// Writes of one batch; rows stay locked while it is written.
 pub const BATCH_MAX: usize = 250;
 /// So long writes are gathered before they are taken.
-pub const GATHER: Duration = Duration::from_millis(200);
+pub const GATHER: Duration = Duration::from_millis(500);
 /// After a failure it is tried again so much later, and twice as late each time.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// But not later than this.

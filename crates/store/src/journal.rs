@@ -18,7 +18,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longest time a record waits for its sync.
-pub const SYNC_WITHIN: Duration = Duration::from_millis(500);
+pub const SYNC_WITHIN: Duration = Duration::from_millis(900);
+/// Of that so long is waited for more to share the sync; the rest is for the disk.
+const GATHER: Duration = Duration::from_millis(500);
 /// Longest record, in bytes: a contact with all it carries is below 4 kB.
 pub const RECORD_BYTES_MAX: usize = 64 << 10;
 /// Log size below which compaction is not worth it, in bytes.
@@ -182,7 +184,7 @@ impl Worker {
             match job {
                 Job::Sync { log, due } => {
                     // What comes in a moment shares the sync. Another job or the end cuts the wait short.
-                    match queue.recv_timeout(SYNC_WITHIN / 2) {
+                    match queue.recv_timeout(GATHER) {
                         Ok(job) => next = Some(job),
                         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
                     }
