@@ -106,6 +106,6 @@ $(PYTHON): .ci/requirements.txt
 
 # Manager clients for Node; without npm or the network the tests with them say that they are skipped.
 $(NODE): .ci/npm.txt
-	@if ! .ci/need nodejs npm || ! xargs npm install --silent --no-audit --no-fund --ignore-scripts --prefix .node < .ci/npm.txt; then \
+	@if ! { command -v npm >/dev/null || .ci/need nodejs npm; } || ! xargs npm install --silent --no-audit --no-fund --ignore-scripts --prefix .node < .ci/npm.txt; then \
 		echo "skipped: manager clients from npm, which are not installed"; fi
 	@mkdir -p $(NODE) && touch $(NODE)
