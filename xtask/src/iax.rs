@@ -43,6 +43,13 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
         "",
     ),
     (
+        "iax rows, cold, away, queries",
+        "15,000 peers at once, none remembered, MariaDB a millisecond away: queries a peer",
+        "1",
+        "",
+    ),
+    ("iax rows, cold, away, time", "the same, until all are registered", "1.2 times the SELECTs alone", ""),
+    (
         "iax rows, stopped, refused",
         "250 registrations a second while MariaDB is stopped: refused or lost",
         "0",
