@@ -502,6 +502,7 @@ impl Core {
             keeps_holds: false,
             last_recording: None,
             engaged: Default::default(),
+            music_place: Default::default(),
             muted: (false, false),
             call_number,
         }));

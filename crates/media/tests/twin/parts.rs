@@ -248,8 +248,12 @@ impl Player {
     ) -> Option<Self> {
         let frames = (now - epoch).as_millis() as usize / usize::from(plan.ptime_ms);
         let frame = clip.format.bytes_in(plan.ptime_ms.into()).max(clip.format.granule().bytes);
-        let end = whole(&clip);
-        Self::new(None, clip, (frames * frame).checked_rem(end).unwrap_or(0), Some(0), plan, coders)
+        let (end, from) = (whole(&clip), clip.loop_from.unwrap_or(0));
+        let mut offset = frames * frame;
+        while offset >= end && offset > 0 {
+            offset -= end - from;
+        }
+        Self::new(None, clip, offset, Some(from), plan, coders)
     }
     fn new(
         play: Option<PlayId>,
