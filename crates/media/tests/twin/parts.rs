@@ -283,7 +283,11 @@ impl Player {
         let fits = self.voice.as_ref().is_some_and(|(_, _, mouth)| mouth.fits(from.rate(), to, plan.wishes));
         if !fits {
             let mouth = Mouth::new(from.rate(), to, plan.wishes, coders);
-            self.voice = Some((coders.decoder(from), VecDeque::new(), mouth));
+            // What was decoded before goes on where it was.
+            match &mut self.voice {
+                Some((_, _, own)) => *own = mouth,
+                None => self.voice = Some((coders.decoder(from), VecDeque::new(), mouth)),
+            }
         }
         true
     }
