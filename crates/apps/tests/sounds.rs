@@ -412,6 +412,21 @@ fn music_plays_for_its_time() {
 }
 
 #[test]
+fn who_hears_a_class_from_its_beginning_goes_on_where_it_was() {
+    let steps = "MusicOnHold(own,3) Playback(said) MusicOnHold(own,2) MusicOnHold(jazz,1) MusicOnHold(own,1)";
+    let steps = steps.split(' ').map(|step| format!(" same => n,{step}\n")).collect::<String>();
+    let mut world = world(&format!("[default]\nexten => 1,1,Wait(1)\n{steps}"));
+    world.heard_alone("own");
+    call(&mut world, "1", &[]);
+    world.run();
+    let heard: Vec<String> =
+        lines(&world, "hears").iter().map(|line| line[line.find("hears").unwrap()..].into()).collect();
+    // Another class in between, and the next begins anew.
+    let expected = ["music own", "said", "music own from 3000 ms", "music jazz", "music own"];
+    assert_eq!(heard, expected.map(|what| format!("hears {what}")));
+}
+
+#[test]
 fn sounds_that_go_on_beside_the_dialplan_end_when_told() {
     for (start, stop, sound) in [
         ("StartMusicOnHold(jazz)", "StopMusicOnHold()", "music jazz"),

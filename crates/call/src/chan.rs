@@ -525,17 +525,10 @@ impl Chan {
             self.while_up(self.shard.ask_rows_again()).await?;
             answer = self.music(&class, format).await?;
         }
-        match answer {
-            MusicAnswer::Ready(clip, epoch) => self.media(|stream| Command::Music { stream, clip, epoch }),
-            MusicAnswer::Live(broadcast, format) => {
-                let source = Box::new(broadcast.listen());
-                self.media(|stream| Command::Live { stream, format, source });
-            }
-            MusicAnswer::Loading | MusicAnswer::Missing => {
-                let line = format!("Music on hold class '{class}' has nothing to play");
-                self.log(Level::Warning, "res_musiconhold", &line);
-                return Ok(false);
-            }
+        if !self.core(|core| core.play_music(self.id, &class, answer)) {
+            let line = format!("Music on hold class '{class}' has nothing to play");
+            self.log(Level::Warning, "res_musiconhold", &line);
+            return Ok(false);
         }
         self.core(|core| core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class }));
         Ok(true)

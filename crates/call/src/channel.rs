@@ -387,6 +387,8 @@ pub struct Channel {
     pub last_recording: Option<core::time::Duration>,
     /// What the media plane does for it.
     pub(crate) engaged: crate::engaged::Engaged,
+    /// How far it is in music that each hears for itself.
+    pub(crate) music_place: crate::music::MusicPlace,
 }
 
 impl Channel {

@@ -113,6 +113,10 @@ impl Core {
     pub(crate) fn note_engaged(&mut self, command: &Command) {
         if let Some(id) = engaging(command).and_then(|stream| self.channel_of_stream(stream)) {
             self.engage(id, |engaged| engaged.take(command));
+            let now = self.now;
+            if let Some(channel) = self.get_mut(id).filter(|channel| !channel.engaged.hears_music()) {
+                channel.music_place.pause(now);
+            }
         }
     }
     /// A play request has ended by itself.

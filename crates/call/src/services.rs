@@ -81,8 +81,8 @@ pub enum ClipAnswer {
 /// Answer of a [`Library`] about music on hold.
 #[derive(Debug, Clone)]
 pub enum MusicAnswer {
-    /// The class's shared clip and when its first byte was due.
-    Ready(Arc<Clip>, Instant),
+    /// The class's shared clip and when its first byte was due; `None`: each channel hears it from its beginning on.
+    Ready(Arc<Clip>, Option<Instant>),
     /// What a program plays now, and its linear format.
     Live(Arc<base::Broadcast>, FormatId),
     /// It is being read.

@@ -23,7 +23,7 @@ use io::wake::Wake;
 use store::astdb::AstDb;
 use store::config::music::{KillMethod, Mode, MusicClass, Sort};
 use store::log::{LogSender, LogSink};
-use store::sounds::{Catalogue, MusicList, Program, Recordings, Sounds, packaged_sounds};
+use store::sounds::{Catalogue, MusicList, MusicOrder, Program, Recordings, Sounds, packaged_sounds};
 use store::{Snapshot, Where};
 
 use crate::cel::Events;
@@ -567,10 +567,16 @@ pub(crate) fn catalogue(snapshot: &Snapshot, coders: &Arc<Coders>, findings: &mu
     let encode_each = !snapshot.rtp.share_prompts;
     let announced = snapshot.music.classes.iter().filter(|(_, class)| !class.announcement.is_empty());
     let announcements = announced.map(|(name, class)| (name.clone(), class.announcement.clone())).collect();
+    // Where a random piece follows each there is no last one.
+    let loops_last = snapshot.music.classes.iter();
+    let is_drawn = |class: &MusicClass| class.sort == Sort::Random && class.mode != Mode::Playlist;
+    let loops_last = loops_last.filter(|(_, class)| class.loop_last && !is_drawn(class));
+    let loops_last = loops_last.map(|(name, _)| name.clone()).collect();
     let catalogue = Catalogue {
         folders,
         music,
         announcements,
+        loops_last,
         seed: u64::from_le_bytes(secret()),
         coders: coders.clone(),
         encode_each,
@@ -604,10 +610,12 @@ fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {
         _ => {
             let path = class.folder(data);
             let some = fs::read_dir(&path).is_ok_and(|mut files| files.next().is_some());
-            some.then_some(MusicList::Folder {
-                path,
-                random: matches!(class.sort, Sort::Random | Sort::RandStart),
-            })
+            let order = match class.sort {
+                Sort::Unsorted | Sort::Alpha => MusicOrder::ByName,
+                Sort::Random => MusicOrder::Shuffled,
+                Sort::RandStart => MusicOrder::FromAny,
+            };
+            some.then_some(MusicList::Folder { path, order })
         }
     }
 }

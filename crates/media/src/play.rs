@@ -74,7 +74,8 @@ impl Playing {
         let loop_from = clip.loop_from;
         Self::new(Some(play), clip, offset, loop_from, plan, coders)
     }
-    /// Music at the place where everyone is who began at `epoch`; `None` when the stream cannot send it.
+    /// Music at the place where everyone is who began at `epoch`; `None` when the stream cannot send it. It never ends: a
+    /// clip that does not say where it goes round does so at its beginning.
     pub(crate) fn music(
         clip: Arc<Clip>,
         epoch: Instant,
@@ -82,12 +83,19 @@ impl Playing {
         plan: &Plan,
         coders: &Coders,
     ) -> Option<Self> {
-        let mut playing = Self::new(None, clip, 0, Some(0), plan, coders)?;
+        let again = clip.loop_from.or(Some(0));
+        let mut playing = Self::new(None, clip, 0, again, plan, coders)?;
         let ptime_ms = plan.ptime_ms;
         let granule = playing.clip.format.granule().bytes;
         let frame = playing.clip.format.bytes_in(u16::from(ptime_ms)).max(granule) as u64;
         let frames = (now - epoch).as_millis() as u64 / u64::from(ptime_ms.max(1));
-        let offset = frames.wrapping_mul(frame).checked_rem(playing.end as u64).unwrap_or(0) as usize;
+        let played = frames.wrapping_mul(frame);
+        let (from, end) = (playing.loop_from.unwrap_or(0) as u64, playing.end as u64);
+        // Once through all of it, and then round and round over what is repeated.
+        let offset = match played.checked_sub(end) {
+            None => played,
+            Some(beyond) => from + beyond.checked_rem(end - from).unwrap_or(0),
+        } as usize;
         playing.offset = offset - offset % granule;
         Some(playing)
     }

@@ -191,6 +191,30 @@ fn everyone_hears_music_at_the_same_place_whenever_he_came() {
 }
 
 #[test]
+fn music_goes_round_where_its_clip_says_once_all_of_it_was_heard() {
+    // Ten frames, of which the last three are the piece that is heard again.
+    let clip = |loop_from| {
+        let data = numbered(10);
+        Arc::new(Clip { format: FormatId::ULAW, data: data.into(), loop_from, packets: None })
+    };
+    for (name, loop_from, began_ms, expected) in [
+        ("at its beginning", Some(7 * 160), 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 8, 9, 7, 8, 9]),
+        ("at its end", Some(7 * 160), 200, [7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7]),
+        ("a round later", Some(7 * 160), 280, [8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8]),
+        ("the whole of it", Some(0), 280, [4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ("it does not say where", None, 280, [4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    ] {
+        let mut plant = Plant::new();
+        let stream = plant.open(plan(0, FormatId::ULAW, 0));
+        let epoch = Instant::from_nanos(plant.now().as_nanos() - began_ms * 1_000_000);
+        plant.command(Command::Music { stream, clip: clip(loop_from), epoch });
+        plant.run(16 * 20);
+        let heard: Vec<u8> = plant.sent_by(stream).iter().map(|sent| sent.payload()[0]).collect();
+        assert_eq!(heard[..15], expected[..15], "{name}");
+    }
+}
+
+#[test]
 fn playing_goes_on_in_time_while_the_direction_forbids_sending() {
     let mut plant = Plant::new();
     let stream = plant.open(plan(0, FormatId::ULAW, 0));

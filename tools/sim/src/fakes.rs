@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) verbose: u8,
     pub(crate) clips: HashMap<String, Duration>,
     pub(crate) missing: BTreeSet<String>,
+    /// Classes of music that each hears from its beginning on.
+    pub(crate) heard_alone: BTreeSet<String>,
     /// Sounds that make the library panic: a fault in an application's own code.
     pub(crate) explosive: BTreeSet<String>,
     names: HashMap<*const u8, String>,
@@ -180,10 +182,16 @@ impl MediaDoor for Media {
                     state.at(end, Due::Media(finished));
                 }
             }
-            Command::Music { stream, clip, .. } => {
+            Command::Music { stream, clip, epoch } => {
                 state.stop(stream);
                 let name = state.name_of(&clip);
-                state.say(&format!("#{} hears {name}", stream.slot));
+                let alone =
+                    name.strip_prefix("music ").is_some_and(|class| state.heard_alone.contains(class));
+                let from = match (now - epoch).as_millis() {
+                    1.. if alone => format!(" from {} ms", (now - epoch).as_millis()),
+                    _ => String::new(),
+                };
+                state.say(&format!("#{} hears {name}{from}", stream.slot));
                 state.music.insert(stream, name);
             }
             Command::Live { stream, .. } => {
@@ -377,7 +385,8 @@ impl Library for Sounds {
         if state.missing.contains(&name) {
             return MusicAnswer::Missing;
         }
-        MusicAnswer::Ready(state.clip(&name, CLIP_DEFAULT, true), Instant::ZERO)
+        let epoch = (!state.heard_alone.contains(class)).then_some(Instant::ZERO);
+        MusicAnswer::Ready(state.clip(&name, CLIP_DEFAULT, true), epoch)
     }
     fn tone(&mut self, _: &str, tone: &str, _: FormatId) -> Option<Arc<Clip>> {
         let known = TONES.contains(&tone) || tone.starts_with(|c: char| c.is_ascii_digit());

@@ -121,6 +121,10 @@ impl World {
     pub fn missing(&mut self, name: &str) {
         self.state.borrow_mut().missing.insert(name.to_owned());
     }
+    /// Music of this class is heard by each from its beginning on.
+    pub fn heard_alone(&mut self, class: &str) {
+        self.state.borrow_mut().heard_alone.insert(class.to_owned());
+    }
     /// Makes asking for a sound panic: stands for a fault in an application's own code.
     pub fn explosive(&mut self, name: &str) {
         self.state.borrow_mut().explosive.insert(name.to_owned());

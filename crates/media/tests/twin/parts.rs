@@ -248,8 +248,12 @@ impl Player {
     ) -> Option<Self> {
         let frames = (now - epoch).as_millis() as usize / usize::from(plan.ptime_ms);
         let frame = clip.format.bytes_in(plan.ptime_ms.into()).max(clip.format.granule().bytes);
-        let end = whole(&clip);
-        Self::new(None, clip, (frames * frame).checked_rem(end).unwrap_or(0), Some(0), plan, coders)
+        let (end, from) = (whole(&clip), clip.loop_from.unwrap_or(0));
+        let mut offset = frames * frame;
+        while offset >= end && offset > 0 {
+            offset -= end - from;
+        }
+        Self::new(None, clip, offset, Some(from), plan, coders)
     }
     fn new(
         play: Option<PlayId>,
@@ -279,7 +283,11 @@ impl Player {
         let fits = self.voice.as_ref().is_some_and(|(_, _, mouth)| mouth.fits(from.rate(), to, plan.wishes));
         if !fits {
             let mouth = Mouth::new(from.rate(), to, plan.wishes, coders);
-            self.voice = Some((coders.decoder(from), VecDeque::new(), mouth));
+            // What was decoded before goes on where it was.
+            match &mut self.voice {
+                Some((_, _, own)) => *own = mouth,
+                None => self.voice = Some((coders.decoder(from), VecDeque::new(), mouth)),
+            }
         }
         true
     }

@@ -934,12 +934,12 @@ fn key_packets(phone: &mut Phone, units: u32) -> Option<Vec<Vec<u8>>> {
     Some(packets)
 }
 
-/// Format, milliseconds, and whether it begins again at its end.
-pub const CLIPS: [(FormatId, usize, bool); 6] = [
-    (FormatId::ULAW, 300, false),
-    (FormatId::SLIN, 500, false),
-    (FormatId::GSM, 400, false),
-    (FormatId::SLIN16, 250, true),
-    (FormatId::G722, 200, false),
-    (FormatId::ALAW, 130, true),
+/// Format, milliseconds, and the one from which it is heard again at its end, when it is.
+pub const CLIPS: [(FormatId, usize, Option<u16>); 6] = [
+    (FormatId::ULAW, 300, None),
+    (FormatId::SLIN, 500, Some(360)),
+    (FormatId::GSM, 400, None),
+    (FormatId::SLIN16, 250, Some(0)),
+    (FormatId::G722, 200, None),
+    (FormatId::ALAW, 130, Some(50)),
 ];

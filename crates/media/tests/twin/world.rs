@@ -115,14 +115,14 @@ fn by_line(events: Vec<Event>) -> BTreeMap<StreamId, Vec<String>> {
 fn clips() -> Vec<Arc<Clip>> {
     CLIPS
         .iter()
-        .map(|(format, ms, repeats)| {
+        .map(|(format, ms, again)| {
             let samples = format.rate().0 as usize * ms / 1000;
             let mut data = vec![0; format.bytes_in(*ms as u16)];
             codec::Encoder::new(*format).encode(&sound(*format, 0, samples), &mut data);
             Arc::new(Clip {
                 format: *format,
                 data: data.into(),
-                loop_from: repeats.then_some(0),
+                loop_from: again.map(|ms| format.bytes_in(ms)),
                 packets: None,
             })
         })

@@ -54,8 +54,7 @@ options! {
     digit: Text = "", "Key that chooses the class for whoever hears music on hold.";
     announcement: Text = "", "Prompt between two pieces.";
     answeredonly: YesNo = "no", "Callers who are not answered do not hear it.";
-    loop_last: YesNo = "no", "Repeat the last entry of a playlist for ever.",
-        Later "no" "the whole list is repeated";
+    loop_last: YesNo = "no", "Once all pieces were heard, the last one is repeated for ever, instead of all of them.";
     application: Text = "", "Program of mode custom, and its arguments; the files of directory follow them.";
     format: Text = "slin", "What that program writes: slin, ulaw, alaw or slin16 to slin48. Files need none: the one that costs least to play is taken.";
     kill_escalation_delay: Millis<0, 60_000> = "500", "Milliseconds between SIGHUP, SIGTERM and SIGKILL when the program is to end.";

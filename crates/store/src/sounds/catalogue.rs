@@ -1,7 +1,7 @@
 //! Where sounds lie: the site's folder, Debian's packages, the binary itself.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub enum MusicList {
     Folder {
         /// Folder.
         path: PathBuf,
-        /// Shuffle.
-        random: bool,
+        /// In which order they play.
+        order: MusicOrder,
     },
     /// These.
     Files(Vec<PathBuf>),
@@ -50,6 +50,17 @@ pub enum MusicList {
     Program(super::Program),
     /// The piece in the binary.
     Bundled,
+}
+
+/// In which order the pieces of a folder play; drawn once, when they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MusicOrder {
+    /// By name.
+    ByName,
+    /// At random.
+    Shuffled,
+    /// By name, from a random one on.
+    FromAny,
 }
 
 /// Folders and classes.
@@ -61,6 +72,8 @@ pub struct Catalogue {
     pub music: BTreeMap<String, MusicList>,
     /// Prompts that are heard between two pieces of a class.
     pub announcements: BTreeMap<String, String>,
+    /// Classes whose last piece is repeated, instead of all (`loop_last`).
+    pub loops_last: BTreeSet<String>,
     /// Seed of random orders.
     pub seed: u64,
     /// How sounds are coded.
@@ -131,13 +144,16 @@ impl Catalogue {
         let mut data = Vec::new();
         // Of one format, whatever files there are.
         let made = self.made(format);
-        let mut pieces = self.pieces(list, made);
+        let loops_last = self.loops_last.contains(class);
+        let mut pieces = self.pieces(list, made, loops_last);
+        let mut parts = 1;
         if let Some(name) = self.announcements.get(class) {
             let want = ClipWant { name: name.clone(), language: String::new(), format };
             // One that is not there was told of when the configuration was read.
             if let Ok((extension, bytes)) = self.find(&want) {
                 let said = |piece| [piece, (extension.to_owned(), bytes.clone())];
                 pieces = pieces.into_iter().flat_map(said).collect();
+                parts = 2;
             }
         }
         let made = if pieces.iter().all(|(extension, bytes)| holds(extension, bytes, format)) {
@@ -145,17 +161,28 @@ impl Catalogue {
         } else {
             made
         };
-        for (extension, bytes) in pieces {
+        let mut last = 0;
+        for (at, (extension, bytes)) in pieces.into_iter().enumerate() {
             if let Ok(clip) = code(&extension, &bytes, made, made)
                 && data.len() + clip.data.len() <= MUSIC_BYTES_MAX
+                && !clip.data.is_empty()
             {
+                // Each clip is whole packets long.
+                if loops_last && at % parts == 0 {
+                    last = data.len();
+                }
                 data.extend_from_slice(&clip.data);
             }
         }
-        let clip = Clip { format: made, data: data.into(), loop_from: Some(0), packets: None };
+        let clip = Clip { format: made, data: data.into(), loop_from: Some(last), packets: None };
         (!clip.data.is_empty()).then(|| self.with_packets(clip, format))
     }
-    fn pieces(&self, list: &MusicList, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
+    fn pieces(
+        &self,
+        list: &MusicList,
+        format: FormatId,
+        loops_last: bool,
+    ) -> Vec<(String, Cow<'static, [u8]>)> {
         match list {
             MusicList::Bundled => BUNDLED
                 .get_dir("moh")
@@ -165,11 +192,17 @@ impl Catalogue {
                 .collect(),
             MusicList::Files(files) => files.iter().filter_map(|path| any_of(path, format)).collect(),
             MusicList::Program(_) => Vec::new(),
-            MusicList::Folder { path, random } => self.folder(path, *random, format),
+            MusicList::Folder { path, order } => self.folder(path, *order, format, loops_last),
         }
     }
     /// Each piece of a folder once, in the format that is cheapest for us when there are several.
-    fn folder(&self, path: &Path, random: bool, format: FormatId) -> Vec<(String, Cow<'static, [u8]>)> {
+    fn folder(
+        &self,
+        path: &Path,
+        order: MusicOrder,
+        format: FormatId,
+        loops_last: bool,
+    ) -> Vec<(String, Cow<'static, [u8]>)> {
         let known: Vec<&str> = extensions().collect();
         let mut stems: Vec<PathBuf> = std::fs::read_dir(path)
             .into_iter()
@@ -181,8 +214,17 @@ impl Catalogue {
             .collect();
         stems.sort();
         stems.dedup();
-        if random {
-            Random::new(self.seed).shuffle(&mut stems);
+        let mut random = Random::new(self.seed);
+        match order {
+            MusicOrder::ByName => {}
+            MusicOrder::Shuffled => random.shuffle(&mut stems),
+            MusicOrder::FromAny => {
+                let first = usize::try_from(random.below(stems.len() as u64)).unwrap_or(0);
+                stems.rotate_left(first);
+                // Who never starts over does not come to those before the first.
+                let heard = if loops_last { stems.len() - first } else { stems.len() };
+                stems.truncate(heard);
+            }
         }
         stems.iter().take(MUSIC_FILES_MAX).filter_map(|stem| any_of(stem, format)).collect()
     }

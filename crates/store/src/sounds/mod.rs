@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use base::{Clip, Coded, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
-pub use catalogue::{Catalogue, MusicList, speech};
+pub use catalogue::{Catalogue, MusicList, MusicOrder, speech};
 pub use program::Program;
 pub use recorder::{Recordings, Told};
 pub use speech::{Speaker, TEXT_BYTES_MAX};
@@ -262,8 +262,12 @@ impl Library for Sounds {
         }
         match self.music.entry((class.to_owned(), format)) {
             Entry::Occupied(entry) => match entry.get() {
-                // The epoch is the clock's own zero, so every listener of a class hears the same moment.
-                Some(Some(clip)) => MusicAnswer::Ready(clip.clone(), Instant::ZERO),
+                Some(Some(clip)) => {
+                    // The epoch is the clock's own zero, so every listener of a class hears the same moment. One that
+                    // comes to its last piece and stays there would have come to it long ago.
+                    let epoch = (clip.loop_from == Some(0)).then_some(Instant::ZERO);
+                    MusicAnswer::Ready(clip.clone(), epoch)
+                }
                 Some(None) => MusicAnswer::Missing,
                 None => MusicAnswer::Loading,
             },

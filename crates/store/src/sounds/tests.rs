@@ -133,7 +133,7 @@ fn music_of_a_class_is_one_clip_that_everybody_shares() {
     let MusicAnswer::Ready(clip, epoch) = sounds.music("default", FormatId::ULAW) else {
         panic!("bundled music")
     };
-    assert_eq!((epoch, clip.loop_from), (Instant::ZERO, Some(0)));
+    assert_eq!((epoch, clip.loop_from), (Some(Instant::ZERO), Some(0)));
     assert!(clip.data.len() > FormatId::ULAW.bytes_in(10_000), "more than ten seconds");
     assert!(matches!(sounds.music("nowhere", FormatId::ULAW), MusicAnswer::Loading));
     told.recv().unwrap();
@@ -149,22 +149,86 @@ fn the_announcement_of_a_class_follows_each_of_its_pieces() {
     }
     let files = ["first", "second"].map(|name| folder.path().join(name)).to_vec();
     let music = [("own".to_owned(), MusicList::Files(files))].into_iter().collect();
-    for (announcement, expected) in [
-        ("said", vec![(0x11, 3200), (0x33, 1600), (0x22, 4800), (0x33, 1600)]),
-        ("not-there", vec![(0x11, 3200), (0x22, 4800)]),
+    for (announcement, last, expected, again) in [
+        ("said", false, vec![(0x11, 3200), (0x33, 1600), (0x22, 4800), (0x33, 1600)], 0),
+        ("not-there", false, vec![(0x11, 3200), (0x22, 4800)], 0),
+        ("said", true, vec![(0x11, 3200), (0x33, 1600), (0x22, 4800), (0x33, 1600)], 4800),
+        ("not-there", true, vec![(0x11, 3200), (0x22, 4800)], 3200),
     ] {
         let announcements = [("own".to_owned(), announcement.to_owned())].into_iter().collect();
         let folders = vec![folder.path().to_owned()];
         let music: std::collections::BTreeMap<_, _> = Clone::clone(&music);
-        let (mut sounds, told) = sounds(Catalogue { folders, music, announcements, ..Catalogue::default() });
+        let loops_last = last.then(|| "own".to_owned()).into_iter().collect();
+        let catalogue = Catalogue { folders, music, announcements, loops_last, ..Catalogue::default() };
+        let (mut sounds, told) = sounds(catalogue);
         assert!(matches!(sounds.music("own", FormatId::ULAW), MusicAnswer::Loading));
         told.recv().unwrap();
         sounds.take_in();
-        let MusicAnswer::Ready(clip, _) = sounds.music("own", FormatId::ULAW) else { panic!("music") };
+        let MusicAnswer::Ready(clip, epoch) = sounds.music("own", FormatId::ULAW) else { panic!("music") };
+        assert_eq!((clip.loop_from, epoch.is_none()), (Some(again), last), "{announcement} {last}");
         let runs: Vec<(u8, usize)> =
             clip.data.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
         assert_eq!(runs, expected, "{announcement}");
     }
+}
+
+#[test]
+fn a_last_piece_that_is_repeated_begins_with_a_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, milliseconds) in [("first", 405), ("second", 600)] {
+        std::fs::write(folder.path().join(format!("{name}.ulaw")), vec![0x11; milliseconds * 8]).unwrap();
+    }
+    let files = ["first", "none", "second"].map(|name| folder.path().join(name)).to_vec();
+    let catalogue = Catalogue {
+        music: [("own".to_owned(), MusicList::Files(files))].into_iter().collect(),
+        loops_last: ["own".to_owned()].into_iter().collect(),
+        ..Catalogue::default()
+    };
+    for (format, again, whole) in [
+        (FormatId::OPUS, FormatId::SLIN48.bytes_in(420), FormatId::SLIN48.bytes_in(1020)),
+        (FormatId::SPEEX, FormatId::SLIN.bytes_in(420), FormatId::SLIN.bytes_in(1020)),
+        (FormatId::ULAW, 420 * 8, 1020 * 8),
+    ] {
+        let clip = catalogue.music("own", format).unwrap();
+        assert_eq!((clip.loop_from, clip.data.len()), (Some(again), whole), "{format}");
+        let packets = clip.packets.as_ref().map(base::Packets::len);
+        assert_eq!(packets.unwrap_or(51), 51, "{format}");
+    }
+}
+
+#[test]
+fn the_pieces_of_a_folder_play_by_name_at_random_or_from_a_random_one_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<u8> = (b'a'..=b'h').collect();
+    for name in &names {
+        let path = folder.path().join(format!("{}.ulaw", char::from(*name)));
+        std::fs::write(path, vec![*name; 160]).unwrap();
+    }
+    let played = |order, last: bool, seed| {
+        let path = folder.path().to_owned();
+        let catalogue = Catalogue {
+            music: [("own".to_owned(), MusicList::Folder { path, order })].into_iter().collect(),
+            loops_last: last.then(|| "own".to_owned()).into_iter().collect(),
+            seed,
+            ..Catalogue::default()
+        };
+        let clip = catalogue.music("own", FormatId::ULAW).unwrap();
+        clip.data.chunks(160).map(|piece| piece[0]).collect::<Vec<u8>>()
+    };
+    let mut firsts = std::collections::BTreeSet::new();
+    for seed in 0..40 {
+        assert_eq!(played(MusicOrder::ByName, false, seed), names);
+        let mut shuffled = played(MusicOrder::Shuffled, false, seed);
+        shuffled.sort_unstable();
+        assert_eq!(shuffled, names);
+        let (round, onward) =
+            (played(MusicOrder::FromAny, false, seed), played(MusicOrder::FromAny, true, seed));
+        let first = names.iter().position(|name| *name == round[0]).unwrap();
+        assert_eq!(round, [&names[first..], &names[..first]].concat());
+        assert_eq!(onward, names[first..]);
+        firsts.insert(first);
+    }
+    assert_eq!(firsts.len(), names.len(), "each is once the first");
 }
 
 #[test]
