@@ -19,6 +19,7 @@ mod faults;
 mod grammar;
 mod history;
 mod iax;
+mod iax_set;
 mod inside;
 mod keys;
 mod manager;
@@ -201,6 +202,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("SIP messages", history::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
     ("IAX2", iax::ROWS),
+    ("Faults of IAX2", iax_set::ROWS),
     ("Media", media::ROWS),
     ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),

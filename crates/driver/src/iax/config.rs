@@ -171,6 +171,8 @@ pub struct Peer {
     pub keys: Vec<String>,
     /// `outkey`: name of our private key.
     pub own_key: String,
+    /// `context`, as it is written: where calls of a friend go, and what is shown of a peer.
+    pub contexts: Vec<String>,
     /// `peercontext`: context at the other side, when a dial string names none.
     pub context: String,
     /// `regexten`: extensions that exist in `regcontext` while it is registered, separated by `&`; empty: its name.

@@ -21,6 +21,7 @@ mod show;
 mod switch;
 mod tech;
 mod trace;
+mod trial;
 mod voice;
 mod voices;
 
@@ -46,6 +47,7 @@ pub use show::{
 };
 
 pub use trace::Trace;
+pub use trial::{TRUNK_MTU_DEFAULT, TRUNK_MTU_LEAST, TRUNK_MTU_MOST};
 
 use hosts::Hosts;
 use inbound::Unnumbered;
@@ -99,7 +101,8 @@ pub struct IaxDriver {
     tech_index: usize,
     /// Where a packet is made.
     packet: Vec<u8>,
-    trace: Trace,
+    told: trace::Told,
+    trial: trial::Trial,
 }
 
 impl IaxDriver {
@@ -132,7 +135,8 @@ impl IaxDriver {
             started: Vec::new(),
             tech_index: 0,
             packet: Vec::new(),
-            trace: Trace::Off,
+            told: trace::Told::default(),
+            trial: trial::Trial::default(),
         }
     }
     /// The index that [`Shard::add_tech`](call::Shard::add_tech) gave this driver.
@@ -188,6 +192,9 @@ impl IaxDriver {
     }
     /// Takes in a datagram.
     pub fn receive(&mut self, core: &mut Core, socket: u32, from: SocketAddr, bytes: &[u8]) {
+        if self.throws_away() {
+            return;
+        }
         self.note_received(core, from, bytes);
         let Some(Some(to)) = self.sockets.get_mut(socket as usize) else { return };
         to.received += 1;
@@ -216,6 +223,7 @@ impl IaxDriver {
         self.expire(core);
         self.give_up_names(core);
         self.names_due(core.now);
+        self.tell_jitter(core);
         self.settle(core);
     }
     /// When [`due`](Self::due) next wants to be called.
@@ -224,11 +232,12 @@ impl IaxDriver {
         let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
         let names = self.names_deadline().into_iter().chain(self.names_at);
-        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).min()
+        let told = self.told.deadline();
+        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).chain(told).min()
     }
     /// Hands out the datagrams to send, in order: from which socket, where to, and the line of the log where frames are told.
     pub fn send(&mut self, mut each: impl FnMut(u32, SocketAddr, &[u8], Option<String>)) {
-        let trace = self.trace;
+        let trace = self.told;
         for (number, socket) in (0..).zip(&mut self.sockets) {
             let Some(socket) = socket else { continue };
             for (to, bytes) in socket.out.datagrams() {

@@ -7,3 +7,4 @@ mod lookups;
 mod peers;
 mod registrations;
 mod switches;
+mod trial;

@@ -230,6 +230,10 @@ impl Machine {
             other => _ = self.core.settings.token_users.insert(user.to_vec(), other),
         }
     }
+    /// How voice of several calls is sent together from here on: [`Settings::trunk`].
+    pub fn set_trunk(&mut self, trunk: TrunkSettings) {
+        self.core.settings.trunk = trunk;
+    }
     /// Calls may be transferred from here on: [`Settings::transfers`].
     pub fn allow_transfers(&mut self) {
         self.core.settings.transfers = true;

@@ -78,7 +78,7 @@ const GENERAL: &[GeneralRow] = &[
     ("keyrotate", "no", |c| c.users["u"].common.keys_stay.to_string(), "false", "true"),
     ("maxjitterbuffer", "200", |c| format!("{:?}", c.defaults.jitter), "Some(1s)", "Some(200ms)"),
     ("trunkfreq", "30", |c| format!("{:?}", c.trunk.every), "20ms", "30ms"),
-    ("trunkmtu", "0", |c| c.trunk.bytes_max.to_string(), "1240", "1240"),
+    ("trunkmtu", "0", |c| c.trunk.bytes_max.to_string(), "1240", "1472"),
     ("trunkmtu", "500", |c| c.trunk.bytes_max.to_string(), "1240", "500"),
     ("trunktimestamps", "no", |c| c.trunk.stamped.to_string(), "true", "false"),
     ("minregexpire", "90", |c| format!("{} {}", c.lease_min, c.lease_max), "60 60", "90 90"),
@@ -166,6 +166,7 @@ const FRIEND: &[FriendRow] = &[
         "Dynamic(Some(192.0.2.9:4569))",
     ),
     ("context", "a\ncontext=b", |u, _| u.contexts.join(" "), "default", "a b"),
+    ("context", "a\ncontext=b", |_, p| p.contexts.join(" "), "", "a b"),
     ("peercontext", "there", |_, p| p.context.clone(), "", "there"),
     (
         "permit",
