@@ -167,12 +167,22 @@ impl Iax {
     fn read_registrations(&mut self, file: &File, findings: &mut Findings) {
         let lines = file.section("general").into_iter().flat_map(|section| &section.variables);
         for line in lines.filter(|line| line.is("register")) {
-            let Some(register) = Register::parse(&line.value, &line.place) else {
+            let Some((register, behind)) = Register::parse(&line.value, &line.place) else {
                 let message =
                     "the register line has no user, no host, or a port that cannot be; it is skipped";
                 findings.warning(&line.place, message, "write register => user:secret@host");
                 continue;
             };
+            if !behind.is_empty() {
+                let host = &register.host;
+                let message = format!(
+                    "'{behind}' behind the host of a register line means nothing in IAX2, which tells no extension; we register at {host} without it"
+                );
+                let remedy = format!(
+                    "take '{behind}' off: who calls us names the number, which is looked for in context= of the section of its user"
+                );
+                findings.warning(&line.place, message, remedy);
+            }
             self.registrations.push(register);
         }
     }

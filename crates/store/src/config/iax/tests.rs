@@ -113,7 +113,6 @@ fn register_lines_are_taken_apart() {
         ("us:p@ss:word@iax.example.com:5036", Some(("us", "p@ss:word", None, "iax.example.com", 5036))),
         ("us:[mykey]@192.0.2.1:4570", Some(("us", "", Some("mykey"), "192.0.2.1", 4570))),
         ("us:secret@[2001:db8::1]:4570", Some(("us", "secret", None, "2001:db8::1", 4570))),
-        ("us:secret@host?peer", Some(("us", "secret", None, "host", 4569))),
         ("us:secret", None),
         ("@host", None),
         ("us:secret@", None),
@@ -126,6 +125,26 @@ fn register_lines_are_taken_apart() {
         });
         assert_eq!(read, expected, "{line}");
         assert_eq!(!told.is_empty(), expected.is_none(), "{line}: {told}");
+    }
+}
+
+#[test]
+fn rfc5456_6_1_an_extension_in_a_register_line_is_named_with_its_line_and_is_no_part_of_the_host() {
+    for (line, host, port, behind) in [
+        ("us:secret@host/100", "host", 4569, "'/100'"),
+        ("us:secret@host:5036/100", "host", 5036, "'/100'"),
+        ("us:secret@[2001:db8::1]:4570/100", "2001:db8::1", 4570, "'/100'"),
+        ("us:secret@host/", "host", 4569, "'/'"),
+        ("us:secret@host?peer", "host", 4569, "'?peer'"),
+        ("us:[key]@host?peer/100", "host", 4569, "'?peer/100'"),
+        ("us:/sec?ret@host", "host", 4569, ""),
+    ] {
+        let (iax, told) = read(&format!("[general]\nregister => {line}\n"));
+        let register = &iax.registrations[0];
+        assert_eq!((&register.host[..], register.port), (host, port), "{line}");
+        assert_eq!(told.is_empty(), behind.is_empty(), "{line}: {told}");
+        let names = told.contains(":2") && told.contains(behind) && told.contains("take ");
+        assert!(behind.is_empty() || names, "{line}: {told}");
     }
 }
 
