@@ -22,6 +22,7 @@ mod switch;
 mod tech;
 mod trace;
 mod trial;
+mod videos;
 mod voice;
 mod voices;
 
@@ -82,6 +83,7 @@ pub struct IaxDriver {
     next_leg: u64,
     by_place: HashMap<At, u64>,
     voices: voices::Voices,
+    videos: videos::Videos,
     door: Doorkeeper,
     keywork: keywork::Keywork,
     /// Calls that are accepted and have no number yet.
@@ -119,6 +121,7 @@ impl IaxDriver {
             next_leg: 1,
             by_place: HashMap::new(),
             voices: voices::Voices::default(),
+            videos: videos::Videos::default(),
             door: Doorkeeper::default(),
             keywork: keywork::Keywork::default(),
             unnumbered: HashMap::new(),
@@ -203,7 +206,9 @@ impl IaxDriver {
     }
     /// Takes in what a stream of one of our legs sends.
     pub fn media(&mut self, now: Instant, stream: StreamId, packet: &[u8]) {
-        let Some(((socket, place), voice)) = self.voices.of_stream(stream) else { return };
+        let Some(((socket, place), voice)) = self.voices.of_stream(stream) else {
+            return self.show(now, stream, packet);
+        };
         let Some((format, millis, payload)) = voice.frame(packet) else { return };
         if let Some(Some(socket)) = self.sockets.get_mut(socket as usize) {
             // Voice that cannot leave is lost, as on any network.
@@ -321,9 +326,10 @@ impl IaxDriver {
         });
         own.or_else(|| self.socket_to(address))
     }
-    /// A leg of a machine is nobody's from here on, and has no voice; whose it was.
+    /// A leg of a machine is nobody's from here on, and has no voice and no video; whose it was.
     fn unplace(&mut self, at: At) -> Option<u64> {
         self.voices.remove(at);
+        self.videos.remove(at);
         self.by_place.remove(&at)
     }
     fn leg_at(&mut self, at: At) -> Option<&mut Leg> {

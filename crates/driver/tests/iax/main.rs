@@ -8,3 +8,4 @@ mod peers;
 mod registrations;
 mod switches;
 mod trial;
+mod video;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use call::PartyId;
 use driver::iax::{Access, Common, Config, Host, Peer, Registration, Transfer, User};
 use iax2::Secret;
-use iax2::frame::{Auth, DATAGRAM_BYTES_MAX};
+use iax2::frame::{Auth, DATAGRAM_BYTES_MAX, Media};
 use iax2::machine::{Encrypt, Lines, Priority, TokenRule, TrunkSettings};
 use store::Snapshot;
 use store::config::iax::{
@@ -113,6 +113,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
         is_realtime: false,
         keys_stay: !from.keyrotate,
         formats: from.allow.formats,
+        video: from.allow.video.iter().filter(|format| Media::of_video(*format).is_some()).collect(),
         priority: match from.codecpriority {
             CodecPriority::Host => Priority::Host,
             CodecPriority::Caller => Priority::Caller,
@@ -195,8 +196,8 @@ pub(crate) fn iax_peer(name: &str, from: &IaxPeer, jitter: core::time::Duration,
         secret_in: said(&from.dbsecret),
         keys: keys(&from.inkeys),
         own_key: from.outkey.clone(),
-        context: from.peercontext.clone(),
         contexts: from.context.clone(),
+        context: from.peercontext.clone(),
         extensions: from.regexten.clone(),
         qualify: from.qualify,
         qualify_every: from.qualifyfreqok,

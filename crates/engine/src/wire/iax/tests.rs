@@ -32,6 +32,10 @@ fn formats(common: &Common) -> String {
     common.formats.iter().take(3).map(FormatId::name).collect::<Vec<_>>().join(",")
 }
 
+fn video(common: &Common) -> String {
+    common.video.iter().map(FormatId::name).collect::<Vec<_>>().join(",")
+}
+
 fn lines(common: &Common) -> String {
     match (common.lines.send, common.lines.take) {
         (true, true) => "send receive",
@@ -178,6 +182,7 @@ const FRIEND: &[FriendRow] = &[
     ("deny", "0.0.0.0/0", |_, p| lets_in(&p.common, "192.0.2.1").to_string(), "true", "false"),
     ("acl", "office", |u, _| lets_in(&u.common, "192.0.2.1").to_string(), "true", "false"),
     ("allow", "!all,gsm", |u, _| formats(&u.common), "ulaw,alaw,gsm", "gsm"),
+    ("allow", "h264,vp9", |_, p| video(&p.common), "", "h264"),
     ("disallow", "ulaw", |_, p| formats(&p.common), "ulaw,alaw,gsm", "alaw,gsm,g722"),
     ("codecpriority", "reqonly", |u, _| format!("{:?}", u.common.priority), "Host", "ReqOnly"),
     ("codecpriority", "disabled", |u, _| format!("{:?}", u.common.priority), "Host", "Disabled"),
