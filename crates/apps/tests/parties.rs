@@ -143,3 +143,38 @@ fn channels_that_are_bridged_by_name_are_shown_each_other() {
     let shown = world.notices.iter().filter(|notice| matches!(notice, Notice::NewConnectedLine(_))).count();
     assert_eq!(shown, 2);
 }
+
+#[test]
+fn what_a_call_costs_is_told_to_who_makes_it_before_and_after_the_answer_and_at_its_end() {
+    use call::charge::{Advice, Fee, Item, Rate};
+    let price = Advice::Setup { item: Item::BasicCommunication, rate: Rate::Free };
+    let during = Advice::During { fee: Fee::Free, is_total: true, billing: None };
+    let end = Advice::End { fee: Fee::Free, billing: None, association: None };
+    let carrier = || {
+        phone(&[
+            (100, Act::Charge(price.clone())),
+            (3000, Act::Answer),
+            (5000, Act::Charge(during.clone())),
+            // The end of the call says what it has cost.
+            (8000, Act::Charge(end.clone())),
+            (8000, BYE),
+        ])
+    };
+    let mute = || phone(&[(9000, BYE)]);
+    for (name, dial, expected) in [
+        ("one carrier", "Dial(SIM/6002,20)", &["the price", "the cost so far", "the cost"][..]),
+        (
+            "one of two: nobody knows whose price it will be",
+            "Dial(SIM/6002&SIM/6003,20)",
+            &["the cost so far", "the cost"],
+        ),
+    ] {
+        let world = dialled(&format!("exten => 1,1,{dial}"), &[("6002", carrier()), ("6003", mute())], &[]);
+        let of_caller = |line: &String| {
+            let (_, text) = line.split_once(' ')?;
+            text.strip_prefix("SIM/6001-00000000 is told ").map(str::to_owned)
+        };
+        let told: Vec<String> = world.transcript().iter().filter_map(of_caller).collect();
+        assert_eq!(told, expected, "{name}");
+    }
+}

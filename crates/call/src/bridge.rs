@@ -183,6 +183,7 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
         }
         ChanEvent::ConnectedLine(party) => other.chan.connect_line(*party).await,
         ChanEvent::Redirecting(redirecting) => other.chan.redirect_line(*redirecting).await,
+        ChanEvent::Charge(advice) => other.chan.advise_charge(&advice),
         ChanEvent::Text(text) => {
             let other = other.chan;
             other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));

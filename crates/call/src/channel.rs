@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{BridgeId, Cause, ChannelId, Digit, FormatId, FormatSet, Instant, PlayEnd, PlayId, StreamId};
 
+use crate::charge::Advice;
 use crate::exec::TaskId;
 use crate::{CdrState, PartyId, Redirecting};
 
@@ -128,6 +129,8 @@ pub enum ChanEvent {
     ConnectedLine(Box<PartyId>),
     /// Its side sends the call on.
     Redirecting(Box<Redirecting>),
+    /// Its side says what the call costs.
+    Charge(Box<Advice>),
     /// Held by its own user.
     Hold,
     /// No longer held.

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Chan, Indication, Notice, PartyId, Redirecting};
+use crate::charge::Advice;
+use crate::{Chan, Indication, Level, Notice, PartyId, Redirecting};
 
 /// What the side of a channel is about to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,19 @@ impl Chan {
         self.intercept(Told::Redirecting).await;
         if let Ok(redirecting) = self.with(|c| c.redirecting.clone()) {
             self.indicate(&Indication::Redirecting(Box::new(redirecting)));
+        }
+    }
+    /// What the call costs, as the other party's side says it, is told to this channel's side; whoever is not to be told, or
+    /// cannot be, is not, which only a developer wants to know.
+    pub fn advise_charge(&self, advice: &Advice) {
+        let told =
+            self.shard().with_tech(self.id(), |tech, core| tech.advise_charge(core, self.id(), advice));
+        if let Some(Err(why)) = told {
+            self.log(
+                Level::Debug(1),
+                "aoc",
+                &format!("{} is not told what its call costs: {why}", self.name()),
+            );
         }
     }
     async fn intercept(&self, told: Told) {

@@ -355,7 +355,7 @@ pub enum Notice {
         /// Milliseconds that it has talked; `None` at its beginning.
         duration_ms: Option<u32>,
     },
-    /// The user of a channel is told what its call costs.
+    /// The user of a channel is told what its call costs, or its side has said it.
     Charge {
         /// Channel.
         channel: Snapshot,

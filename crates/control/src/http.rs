@@ -22,7 +22,7 @@ use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
 use files::Sending;
-pub use files::{FILES_MAX, FileWish, Piece};
+pub use files::{FILES_MAX, FileWish, Piece, Version};
 
 /// Longest request line and headers; a scrape has some 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -89,13 +89,17 @@ const STATUS_PATH: &str = "httpstatus";
 pub(crate) const STATIC_PATH: &str = "static";
 /// Of files: their endings say what they are, and nobody guesses.
 const NO_GUESS: &str = "X-Content-Type-Options: nosniff\r\n";
+/// What is made for each who asks is kept by nobody.
+const NOT_KEPT: &str = "no-cache, no-store";
+/// A file may be kept by whoever asks each time whether it is still that.
+const ASKED_AGAIN: &str = "no-cache";
 
 /// What becomes of a request.
 enum Taken {
     Reply(Reply),
     Manager(WebRequest),
-    /// Its name.
-    File(PathBuf),
+    /// Its name, and what the client has of it already.
+    File(PathBuf, Vec<u8>),
     /// Its answer, and what came after the request.
     Socket(Vec<u8>, Vec<u8>),
 }
@@ -163,10 +167,15 @@ impl Http {
             Piece::Busy => (refused("503 Service Unavailable"), Vec::new(), true),
             // What was promised does not come: the end of the connection says so.
             Piece::Broken => (None, Vec::new(), true),
-            Piece::Begin(length, mut bytes) => {
-                file.left = Some(length);
+            Piece::Begin(version, _) if files::knows(&file.known, &version.tag()) => {
+                let headers = format!("ETag: {}\r\n", version.tag());
+                (None, self.head("304 Not Modified", None, ASKED_AGAIN, &headers), true)
+            }
+            Piece::Begin(version, mut bytes) => {
+                file.left = Some(version.length);
                 let is_over = file.take(&mut bytes) || only_head;
-                let mut head = self.head("200 OK", kind, NO_GUESS, length);
+                let headers = format!("{NO_GUESS}ETag: {}\r\n", version.tag());
+                let mut head = self.head("200 OK", Some((kind, version.length)), ASKED_AGAIN, &headers);
                 head.extend(if only_head { Vec::new() } else { bytes });
                 (None, head, is_over)
             }
@@ -241,7 +250,10 @@ impl Http {
                 }
                 self.asked.push(request);
             }
-            Taken::File(name) => self.send_file(session, name, only_head, out),
+            Taken::File(name, known) => {
+                let sending = Sending::new(&name, only_head, known);
+                self.send_file(session, name, sending, out);
+            }
             Taken::Socket(answer, rest) => {
                 self.sessions.remove(&session);
                 out.push(Output::Send(session, answer));
@@ -255,10 +267,10 @@ impl Http {
         }
     }
 
-    fn send_file(&mut self, session: u64, name: PathBuf, only_head: bool, out: &mut Vec<Output>) {
+    fn send_file(&mut self, session: u64, name: PathBuf, sending: Sending, out: &mut Vec<Output>) {
         let is_crowded = self.sessions.values().filter(|open| open.file.is_some()).count() >= FILES_MAX;
         let Some(open) = self.sessions.get_mut(&session) else { return };
-        (open.waits, open.file) = (true, Some(Sending::new(&name, only_head)));
+        (open.waits, open.file) = (true, Some(sending));
         if is_crowded {
             return self.file(session, Piece::Busy, out);
         }
@@ -291,7 +303,7 @@ impl Http {
                 body: status_page(&snapshot.http),
             });
         }
-        if let Some(taken) = static_file(&snapshot.http, request.method, path) {
+        if let Some(taken) = static_file(&snapshot.http, request, path) {
             return taken;
         }
         let found = WebForm::PATHS.iter().find(|(name, _)| path == snapshot.http.path(name));
@@ -365,30 +377,38 @@ impl Http {
 
     fn written(&self, reply: &Reply, only_head: bool) -> Vec<u8> {
         let Reply { status, kind, headers, body } = reply;
-        let mut out = self.head(status, kind, headers, body.len() as u64);
+        let mut out = self.head(status, Some((kind, body.len() as u64)), NOT_KEPT, headers);
         out.extend_from_slice(if only_head { b"" } else { body.as_bytes() });
         out
     }
 
-    /// All of an answer but its body.
-    fn head(&self, status: &str, kind: &str, headers: &str, length: u64) -> Vec<u8> {
+    /// All of an answer but its body, of which kind and length are told; one without says nothing of it.
+    fn head(&self, status: &str, body: Option<(&str, u64)>, kept: &str, headers: &str) -> Vec<u8> {
         let snapshot = self.site.snapshot.borrow();
         let name = snapshot.http.servername.replace(['\r', '\n'], "");
         let server = if name.is_empty() { String::new() } else { format!("Server: {name}\r\n") };
+        let body = body.map_or_else(String::new, |(kind, length)| {
+            format!("Content-Type: {kind}\r\nContent-Length: {length}\r\n")
+        });
         format!(
-            "HTTP/1.1 {status}\r\n{server}Content-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-cache, \
-             no-store\r\nConnection: close\r\n{headers}\r\n"
+            "HTTP/1.1 {status}\r\n{server}{body}Cache-Control: {kept}\r\nConnection: close\r\n{headers}\r\n"
         )
         .into_bytes()
     }
 }
 
 /// What becomes of a request for a path below `/static`, when files are served; `None` for any other.
-fn static_file(http: &HttpGeneral, method: Option<&str>, path: &str) -> Option<Taken> {
+fn static_file(http: &HttpGeneral, request: &httparse::Request<'_, '_>, path: &str) -> Option<Taken> {
     let below =
         path.strip_prefix(&http.path(STATIC_PATH))?.strip_prefix('/').filter(|_| http.enablestatic)?;
-    Some(match (method, files::name_of(below)) {
-        (Some("GET" | "HEAD"), Some(name)) => Taken::File(name),
+    // Several lines of one header are one list (RFC 9110 §5.3).
+    let known = || {
+        let is = |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case("If-None-Match");
+        let lines: Vec<&[u8]> = request.headers.iter().filter(is).map(|header| header.value).collect();
+        lines.join(&b","[..])
+    };
+    Some(match (request.method, files::name_of(below)) {
+        (Some("GET" | "HEAD"), Some(name)) => Taken::File(name, known()),
         (Some("GET" | "HEAD"), None) => Taken::Reply(Reply::error("404 Not Found")),
         _ => {
             let refused = Reply::error("405 Method Not Allowed");
@@ -626,24 +646,65 @@ mod tests {
         }
     }
 
+    fn begin(length: u64, bytes: &[u8]) -> Piece {
+        Piece::Begin(Version { length, changed: (10, 11) }, bytes.to_vec())
+    }
+
+    #[test]
+    fn rfc9110_13_1_2_a_file_that_is_known_already_is_not_sent_again() {
+        let (mut http, ..) = http_with("etag", "", "enablestatic=yes\n");
+        let peer = "127.0.0.1:4000".parse().unwrap();
+        let tag = "W/\"a.b-3\"";
+        for (name, headers, piece, status) in [
+            ("nothing is known", String::new(), begin(3, b"abc"), "200 OK"),
+            ("it is", format!("If-None-Match: {tag}\r\n"), begin(3, b"abc"), "304 Not Modified"),
+            (
+                "in one of two lines",
+                format!("If-None-Match: \"x\"\r\nif-none-match: {tag}\r\n"),
+                begin(3, b"abc"),
+                "304 Not Modified",
+            ),
+            ("another one is", "If-None-Match: \"x\"\r\n".to_owned(), begin(3, b"abc"), "200 OK"),
+            ("it has changed", format!("If-None-Match: {tag}\r\n"), begin(4, b"abcd"), "200 OK"),
+            ("it is gone", "If-None-Match: *\r\n".to_owned(), Piece::Missing, "404 Not Found"),
+        ] {
+            for method in ["GET", "HEAD"] {
+                let mut out = Vec::new();
+                http.open(1, peer, false, &mut out);
+                let request = format!("{method} /pbx/static/a.js HTTP/1.1\r\n{headers}\r\n");
+                http.bytes(1, request.as_bytes(), &mut out);
+                let piece = match &piece {
+                    Piece::Begin(version, bytes) => Piece::Begin(*version, bytes.clone()),
+                    _ => Piece::Missing,
+                };
+                http.file(1, piece, &mut out);
+                http.take_wishes();
+                let [Output::Send(1, sent), Output::Close(1)] = &out[..] else { panic!("{name}: {out:?}") };
+                let (head, body) = core::str::from_utf8(sent).unwrap().split_once("\r\n\r\n").unwrap();
+                assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{name}: {head}");
+                let is_file = !status.starts_with("404");
+                assert_eq!(head.contains("\r\nETag: W/\"a.b-"), is_file, "{name}: {head}");
+                assert_eq!(head.contains("\r\nCache-Control: no-cache\r\n"), is_file, "{name}: {head}");
+                let is_whole = status.starts_with("200");
+                assert_eq!(is_whole && method == "GET", body.starts_with("abc"), "{name}: {body}");
+                let is_bare = !head.contains("Content-Length") && !head.contains("Content-Type");
+                assert_eq!(is_bare, status.starts_with("304"), "{name}: {head}");
+            }
+        }
+    }
+
     #[test]
     fn a_file_is_sent_piece_by_piece_as_long_as_somebody_takes_it() {
         let (mut http, ..) = http_with("static", "", "enablestatic=yes\n");
         let peer = "127.0.0.1:4000".parse().unwrap();
         for (name, method, pieces, expected, closes) in [
-            ("whole", "GET", vec![Piece::Begin(3, b"abc".to_vec())], "\r\n\r\nabc", true),
-            ("empty", "GET", vec![Piece::Begin(0, Vec::new())], "Length: 0\r\n", true),
-            (
-                "two pieces",
-                "GET",
-                vec![Piece::Begin(5, b"abc".to_vec()), Piece::More(b"de".to_vec())],
-                "abcde",
-                true,
-            ),
-            ("it has grown", "GET", vec![Piece::Begin(2, b"abc".to_vec())], "\r\n\r\nab", true),
-            ("there is more", "GET", vec![Piece::Begin(5, b"abc".to_vec())], "\r\n\r\nabc", false),
-            ("it breaks", "GET", vec![Piece::Begin(5, b"abc".to_vec()), Piece::Broken], "\r\n\r\nabc", true),
-            ("its head", "HEAD", vec![Piece::Begin(5, b"abc".to_vec())], "Content-Length: 5\r\n", true),
+            ("whole", "GET", vec![begin(3, b"abc")], "\r\n\r\nabc", true),
+            ("empty", "GET", vec![begin(0, b"")], "Length: 0\r\n", true),
+            ("two pieces", "GET", vec![begin(5, b"abc"), Piece::More(b"de".to_vec())], "abcde", true),
+            ("it has grown", "GET", vec![begin(2, b"abc")], "\r\n\r\nab", true),
+            ("there is more", "GET", vec![begin(5, b"abc")], "\r\n\r\nabc", false),
+            ("it breaks", "GET", vec![begin(5, b"abc"), Piece::Broken], "\r\n\r\nabc", true),
+            ("its head", "HEAD", vec![begin(5, b"abc")], "Content-Length: 5\r\n", true),
             ("none", "GET", vec![Piece::Missing], "HTTP/1.1 404 ", true),
             ("too many", "GET", vec![Piece::Busy], "HTTP/1.1 503 ", true),
         ] {

@@ -42,4 +42,12 @@ pub trait Show {
     fn unregister(&mut self, peer: &str) -> bool;
     /// Says which frames are told in the log.
     fn set_trace(&mut self, trace: Trace);
+    /// Says whether datagrams of trunks are told in the log.
+    fn set_trunk_trace(&mut self, on: bool);
+    /// Says whether the jitter buffers of calls are told in the log, once a second.
+    fn set_jitter_trace(&mut self, on: bool);
+    /// Of a hundred datagrams that come so many are thrown away; 0 takes them all.
+    fn set_loss(&mut self, percent: u8);
+    /// The longest datagram of trunks, bytes; what it was.
+    fn set_trunk_mtu(&mut self, bytes: usize) -> usize;
 }

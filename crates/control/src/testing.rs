@@ -196,6 +196,12 @@ pub(crate) struct Iax {
     pub(crate) unregistered: Vec<String>,
     /// What was last asked to be told.
     pub(crate) trace: crate::iax::Trace,
+    /// Whether trunks and jitter buffers are told.
+    pub(crate) told: [bool; 2],
+    /// Per cent that are thrown away.
+    pub(crate) loss: u8,
+    /// The longest datagram of trunks.
+    pub(crate) mtu: usize,
 }
 
 impl crate::iax::Show for Iax {
@@ -304,6 +310,18 @@ impl crate::iax::Show for Iax {
     }
     fn set_trace(&mut self, trace: crate::iax::Trace) {
         self.trace = trace;
+    }
+    fn set_trunk_trace(&mut self, on: bool) {
+        self.told[0] = on;
+    }
+    fn set_jitter_trace(&mut self, on: bool) {
+        self.told[1] = on;
+    }
+    fn set_loss(&mut self, percent: u8) {
+        self.loss = percent;
+    }
+    fn set_trunk_mtu(&mut self, bytes: usize) -> usize {
+        std::mem::replace(&mut self.mtu, bytes)
     }
 }
 

@@ -331,6 +331,16 @@ impl Tech for LocalDriver {
         core.push_event(other, ChanEvent::Text(text.to_owned()));
         true
     }
+    fn advise_charge(
+        &mut self,
+        core: &mut Core,
+        channel: ChannelId,
+        advice: &call::charge::Advice,
+    ) -> Result<(), &'static str> {
+        let &other = self.others.get(&channel).ok_or("the call is over")?;
+        core.push_event(other, ChanEvent::Charge(Box::new(advice.clone())));
+        Ok(())
+    }
     fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> bool {
         false
     }

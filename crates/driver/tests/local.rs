@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
+use call::charge::{Advice, Item, Rate};
 use call::{Chan, ChanState, Indication, PartyId, Reach, Request};
 use driver::local::LocalDriver;
 use sim::World;
@@ -80,6 +81,11 @@ fn the_halves_hear_each_other_ring_answer_and_hang_up() {
         lab.world.shard.indicate(second, &Indication::Ringing);
         lab.world.shard.answer(second);
         assert_eq!(lab.heard(), ["first Ringing", "first Answered"]);
+        let price = Advice::Setup { item: Item::BasicCommunication, rate: Rate::Free };
+        let told = lab.world.shard.with_tech(second, |tech, core| tech.advise_charge(core, second, &price));
+        assert_eq!(told, Some(Ok(())));
+        let told = "first Charge(Setup { item: BasicCommunication, rate: Free })";
+        assert_eq!(lab.heard(), [told], "what one half is told of charges the other's side hears");
         let (ends, other) = if second_ends { (second, "first") } else { (first, "second") };
         lab.world.shard.finish(ends, Cause::USER_BUSY);
         let heard = lab.heard();

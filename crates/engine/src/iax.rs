@@ -291,6 +291,18 @@ impl Show for Sight {
             Trace::Of(address) => driver::iax::Trace::Of(address),
         });
     }
+    fn set_trunk_trace(&mut self, on: bool) {
+        self.driver.borrow_mut().set_trunk_trace(on);
+    }
+    fn set_jitter_trace(&mut self, on: bool) {
+        self.driver.borrow_mut().set_jitter_trace(on, Clock.now());
+    }
+    fn set_loss(&mut self, percent: u8) {
+        self.driver.borrow_mut().set_loss(percent);
+    }
+    fn set_trunk_mtu(&mut self, bytes: usize) -> usize {
+        self.driver.borrow_mut().set_trunk_mtu(bytes)
+    }
 }
 
 /// Hands a datagram to the machine of its socket. A panic there costs this datagram. Says whether more may follow than

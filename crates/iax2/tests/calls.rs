@@ -4,9 +4,11 @@ mod world;
 
 use base::{Cause, Digit, FormatId};
 use iax2::frame::{
-    Auth, Command, Control, Datagram, Element, Fields, Full, Html, Kind, parse, write_element,
+    Auth, Command, Control, Datagram, Element, Fields, Full, Html, Kind, Media, parse, write_element,
 };
-use iax2::machine::{Accept, Challenge, Connected, Dial, Encrypt, Lines, Priority, Refused, TokenRule};
+use iax2::machine::{
+    Accept, Challenge, Connected, Dial, Encrypt, Lines, Piece, Priority, Refused, TokenRule,
+};
 use iax2::{Event, Secret, Settings};
 use world::{World, accept_any, address, ms, secs};
 
@@ -801,4 +803,53 @@ fn a_call_that_ends_while_too_much_waits_to_be_acknowledged_is_hung_up_all_the_s
     let ended = Event::Ended { leg: callee, cause: Cause::USER_BUSY, text: Vec::new() };
     assert_eq!(world.of(1).last(), Some(&ended));
     world.assert_empty();
+}
+
+#[test]
+fn rfc5456_8_1_2_video_is_agreed_on_beside_sound_and_comes_with_the_time_of_its_picture() {
+    let h264 = Media::of_video(FormatId::H264).unwrap();
+    let mut world = World::two();
+    let (caller, callee) = world.call(|dial| dial.video = &[FormatId::H263, FormatId::H264]);
+    for (side, leg) in [(0, caller), (1, callee)] {
+        assert_eq!(world.machines[side].look(leg).unwrap().video, h264, "side {side}: what both have");
+    }
+    // Two pictures of two pieces each, so far apart that the short clock turns.
+    for (picture, pause) in [(1, 40_000), (2, 10)] {
+        for (goes_on, mark) in [(false, false), (true, true)] {
+            let payload = [picture, u8::from(mark)];
+            let piece = Piece { format: h264, goes_on, mark, payload: &payload };
+            world.act(0, |machine, now, out| machine.video(now, caller, &piece, out)).unwrap();
+            world.run(ms(7), &mut |_, _, _| {});
+        }
+        world.run(ms(pause), &mut |_, _, _| {});
+    }
+    let seen: Vec<_> = world
+        .of(1)
+        .filter_map(|event| match event {
+            Event::Video { leg, format, timestamp, mark, .. } => Some((*leg, *format, *timestamp, *mark)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seen.iter().map(|of| of.3).collect::<Vec<_>>(), [false, true, false, true]);
+    assert!(seen.iter().all(|of| of.0 == callee && of.1 == h264), "{seen:?}");
+    assert!(seen[0].2 == seen[1].2 && seen[2].2 == seen[3].2, "a picture has one time: {seen:?}");
+    assert_eq!(seen[2].2 - seen[1].2, 40_014);
+    // The first of each half of the short clock says the format, and is repeated until it is acknowledged.
+    let sent = |wanted: fn(&Datagram<'_>) -> bool| {
+        let all = world.wire.iter().filter(|(from, ..)| *from == 0);
+        all.filter(|(_, _, bytes)| parse(bytes).is_ok_and(|datagram| wanted(&datagram))).count()
+    };
+    assert_eq!(sent(|of| matches!(of, Datagram::Full(Full { kind: Kind::Video(..), .. }))), 2);
+    assert_eq!(sent(|of| matches!(of, Datagram::Video(_))), 2);
+}
+
+#[test]
+fn video_that_only_one_side_has_is_not_agreed_on() {
+    for (name, offered) in [("none", &[][..]), ("another", &[FormatId::H261][..])] {
+        let mut world = World::two();
+        let (caller, callee) = world.call(|dial| dial.video = offered);
+        assert_eq!(world.machines[1].look(callee).unwrap().video, Media::NONE, "{name}");
+        // A callee that says nothing of video may have what it was offered: so do all of the field.
+        assert_eq!(world.machines[0].look(caller).unwrap().video, Media::all_video(offered), "{name}");
+    }
 }

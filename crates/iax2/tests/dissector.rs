@@ -9,7 +9,7 @@ use iax2::frame::{
     Auth, Command, Control, Element, Entry, Full, Html, Kind, Media, Mini, Video, packed_time, write_element,
     write_preferences, write_trunk_entry, write_trunk_header,
 };
-use iax2::machine::{Challenge, Connected, Dial, Encrypt, Lease, Lines, Registration, Watch};
+use iax2::machine::{Challenge, Connected, Dial, Encrypt, Lease, Lines, Piece, Registration, Watch};
 use iax2::{Event, Secret};
 use world::{World, accept_any, address, ms, secs};
 
@@ -154,7 +154,8 @@ fn say_everything(world: &mut World, caller: base::Place) {
     }
     for mark in [false, true] {
         let h264 = Media(1 << 21);
-        world.act(0, |machine, now, out| machine.video(now, caller, h264, mark, &[1; 99], out)).unwrap();
+        let piece = Piece { format: h264, goes_on: mark, mark, payload: &[1; 99] };
+        world.act(0, |machine, now, out| machine.video(now, caller, &piece, out)).unwrap();
     }
 }
 

@@ -4,6 +4,7 @@
 //! a no is written as differs from site to site, so such columns are made as short texts.
 
 mod tables;
+mod unique;
 
 use std::fmt::Write as _;
 
@@ -42,19 +43,51 @@ pub struct Standard {
     pub columns: &'static [(&'static str, Kind)],
     /// What no two rows have in common; empty: nothing.
     pub key: &'static [&'static str],
+    /// What else no two rows have in common: a name by which one row is looked up while another column is the key.
+    pub unique: &'static [&'static [&'static str]],
     /// What else it is looked up by.
     pub indexes: &'static [&'static [&'static str]],
 }
+
+/// What a table lacks, or got.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Parts {
+    /// Columns.
+    pub columns: Vec<&'static str>,
+    /// Indexes that keep two rows from having the same in these columns.
+    pub unique: Vec<&'static [&'static str]>,
+}
+
+impl Parts {
+    /// Whether there is nothing.
+    pub const fn is_empty(&self) -> bool {
+        self.columns.is_empty() && self.unique.is_empty()
+    }
+}
+
+/// Rows that stand in the way of an index which keeps each from being there twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubles {
+    /// The columns of the index.
+    pub columns: &'static [&'static str],
+    /// What several rows have there, joined by commas; [`DOUBLES_MAX`] at most.
+    pub examples: Vec<String>,
+    /// Whether there are more.
+    pub is_more: bool,
+}
+
+/// Most of what several rows have in common that is told: who has many looks at all of them by a query.
+pub const DOUBLES_MAX: usize = 5;
 
 /// How a table compares with the standard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// There is none.
     Missing,
-    /// All columns are there.
+    /// All columns and unique indexes are there.
     Whole,
-    /// These columns are missing.
-    Lacks(Vec<&'static str>),
+    /// These are missing.
+    Lacks(Parts),
 }
 
 /// What was done about a table.
@@ -62,8 +95,8 @@ pub enum Found {
 pub enum Done {
     /// It was made.
     Created,
-    /// These columns were added.
-    Added(Vec<&'static str>),
+    /// These were added; the indexes that rows stand in the way of were not.
+    Added(Parts, Vec<Doubles>),
     /// Nothing.
     Nothing,
 }
@@ -73,8 +106,13 @@ pub fn standard(name: &str) -> Option<&'static Standard> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-/// Compares a table of a database with the standard. Waits for the database.
-pub fn check(databases: &mut Databases, connection: &str, table: &Standard) -> Result<Found, Failure> {
+/// Compares a table of a database with the standard. Waits for the database. What is unique is not known of a database
+/// through ODBC, whose catalog is its own.
+pub fn check(
+    databases: &mut Databases,
+    (connection, target): (&str, &Target),
+    table: &Standard,
+) -> Result<Found, Failure> {
     let Answer::Columns(columns) = databases.ask(connection, Query::Columns { table: table.name.into() })?
     else {
         return Ok(Found::Missing);
@@ -83,11 +121,16 @@ pub fn check(databases: &mut Databases, connection: &str, table: &Standard) -> R
         return Ok(Found::Missing);
     }
     let has = |name: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
-    let lacks: Vec<_> = table.columns.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+    let columns = table.columns.iter().map(|(name, _)| *name).filter(|name| !has(name)).collect();
+    let unique = match dialect(target) {
+        Some(dialect) => unique::lacking(databases, connection, dialect, table)?,
+        None => Vec::new(),
+    };
+    let lacks = Parts { columns, unique };
     Ok(if lacks.is_empty() { Found::Whole } else { Found::Lacks(lacks) })
 }
 
-/// Makes a table that is missing, and adds the columns that it lacks when `completes`. Waits for the database.
+/// Makes a table that is missing, and adds what it lacks when `completes`. Waits for the database.
 pub fn make(
     databases: &mut Databases,
     (connection, target): (&str, &Target),
@@ -99,19 +142,31 @@ pub fn make(
             .to_owned();
         return Err(Failure::Unaskable { name: connection.to_owned(), why });
     };
-    match check(databases, connection, table)? {
+    match check(databases, (connection, target), table)? {
         Found::Missing => {
             for sql in dialect.creation(table) {
                 databases.ask(connection, Query::Raw { sql, limit: Some(0) })?;
             }
             Ok(Done::Created)
         }
-        Found::Lacks(columns) if completes => {
-            for column in table.columns.iter().filter(|(name, _)| columns.contains(name)) {
+        Found::Lacks(lacks) if completes => {
+            for column in table.columns.iter().filter(|(name, _)| lacks.columns.contains(name)) {
                 let sql = dialect.addition(table, *column);
                 databases.ask(connection, Query::Raw { sql, limit: Some(0) })?;
             }
-            Ok(Done::Added(columns))
+            let (mut added, mut in_the_way) =
+                (Parts { columns: lacks.columns, unique: Vec::new() }, Vec::new());
+            for columns in lacks.unique {
+                match unique::doubles(databases, connection, dialect, table, columns)? {
+                    Some(doubles) => in_the_way.push(doubles),
+                    None => {
+                        let sql = dialect.unique_index(table, columns);
+                        databases.ask(connection, Query::Raw { sql, limit: Some(0) })?;
+                        added.unique.push(columns);
+                    }
+                }
+            }
+            Ok(Done::Added(added, in_the_way))
         }
         Found::Lacks(_) | Found::Whole => Ok(Done::Nothing),
     }
@@ -169,7 +224,14 @@ impl Dialect {
             let name = self.quoted(&format!("{}_{}", table.name, columns.join("_")));
             format!("CREATE INDEX {name} ON {} ({})", self.quoted(table.name), self.names(columns))
         };
-        std::iter::once(sql).chain(table.indexes.iter().map(index)).collect()
+        let unique = table.unique.iter().map(|columns| self.unique_index(table, columns));
+        std::iter::once(sql).chain(unique).chain(table.indexes.iter().map(index)).collect()
+    }
+    /// The statement that makes an index which keeps two rows from having the same in these columns. Its name is not that
+    /// of an index over the same columns without that, which an older table has.
+    fn unique_index(self, table: &Standard, columns: &[&str]) -> String {
+        let name = self.quoted(&format!("{}_{}_key", table.name, columns.join("_")));
+        format!("CREATE UNIQUE INDEX {name} ON {} ({})", self.quoted(table.name), self.names(columns))
     }
     /// The statement that adds a column.
     fn addition(self, table: &Standard, (name, kind): (&str, Kind)) -> String {
@@ -189,7 +251,7 @@ mod tests {
             for (name, _) in table.columns {
                 assert_eq!(has(name), 1, "{}.{name}", table.name);
             }
-            for name in table.indexes.iter().chain([&table.key]).copied().flatten() {
+            for name in table.indexes.iter().chain(table.unique).chain([&table.key]).copied().flatten() {
                 assert_eq!(has(name), 1, "{}: index over {name}", table.name);
             }
         }

@@ -4,8 +4,8 @@ mod common;
 
 use common::contract::{contract, rows, set};
 use common::{Server, open, raw};
-use realtime::schema::{self, Done, Found, TABLES};
-use realtime::{Answer, Connection, Failure, Load, Query, Row, Target, Tls};
+use realtime::schema::{self, DOUBLES_MAX, Done, Found, Parts, TABLES};
+use realtime::{Answer, Connection, Databases, Failure, Load, Query, Row, Target, Tls};
 
 #[test]
 fn sqlite_keeps_the_contract() {
@@ -53,10 +53,10 @@ fn standard_tables(connection: Connection) {
     let mut databases = open(connection);
     let db = &mut databases;
     for table in TABLES {
-        assert_eq!(schema::check(db, "db", table), Ok(Found::Missing), "{driver}: {}", table.name);
+        assert_eq!(schema::check(db, ("db", &target), table), Ok(Found::Missing), "{driver}: {}", table.name);
         let done = schema::make(db, ("db", &target), table, false);
         assert_eq!(done, Ok(Done::Created), "{driver}: {}", table.name);
-        assert_eq!(schema::check(db, "db", table), Ok(Found::Whole), "{driver}: {}", table.name);
+        assert_eq!(schema::check(db, ("db", &target), table), Ok(Found::Whole), "{driver}: {}", table.name);
         assert_eq!(
             schema::make(db, ("db", &target), table, true),
             Ok(Done::Nothing),
@@ -74,15 +74,15 @@ fn standard_tables(connection: Connection) {
     )
     .unwrap();
     let contacts = schema::standard("ps_contacts").unwrap();
-    let Ok(Found::Lacks(lacks)) = schema::check(db, "db", contacts) else { panic!("{driver}") };
-    assert_eq!(lacks.len(), contacts.columns.len() - 2, "{driver}: {lacks:?}");
+    let Ok(Found::Lacks(lacks)) = schema::check(db, ("db", &target), contacts) else { panic!("{driver}") };
+    assert_eq!(lacks.columns.len(), contacts.columns.len() - 2, "{driver}: {lacks:?}");
     assert_eq!(
         schema::make(db, ("db", &target), contacts, false),
         Ok(Done::Nothing),
         "{driver}: only completed when wanted"
     );
-    assert_eq!(schema::make(db, ("db", &target), contacts, true), Ok(Done::Added(lacks)), "{driver}");
-    assert_eq!(schema::check(db, "db", contacts), Ok(Found::Whole), "{driver}");
+    assert_eq!(schema::make(db, ("db", &target), contacts, true), Ok(Done::Added(lacks, vec![])), "{driver}");
+    assert_eq!(schema::check(db, ("db", &target), contacts), Ok(Found::Whole), "{driver}");
     let load = Load { table: "ps_contacts".into(), ..Load::default() };
     let kept: Row = [("id", "a"), ("our_own", "7")].into_iter().collect();
     assert_eq!(rows(db.ask("db", Query::Load(load))), [kept], "{driver}: rows are kept");
@@ -90,6 +90,56 @@ fn standard_tables(connection: Connection) {
     let sets = vec![set("queue_name", "sales"), set("interface", "PJSIP/6001"), set("paused", "0")];
     let stored = db.ask("db", Query::Store { table: "queue_members".into(), sets });
     assert_eq!(stored, Ok(Answer::Changed(1)), "{driver}");
+    unique_names(db, &target);
+}
+
+/// A name of IAX2 stands once in a new table, and in an older one as soon as no row stands in the way.
+fn unique_names(db: &mut Databases, target: &Target) {
+    let driver = target.driver();
+    let table = schema::standard("iaxfriends").unwrap();
+    let lacks = || Parts { columns: Vec::new(), unique: vec![&["name"]] };
+    let store = |db: &mut Databases, name: Option<&str>| {
+        let sets = vec![("name".to_owned(), name.map(str::to_owned)), set("type", "friend")];
+        db.ask("db", Query::Store { table: "iaxfriends".into(), sets })
+    };
+    assert_eq!(store(db, Some("once")), Ok(Answer::Changed(1)), "{driver}");
+    assert!(matches!(store(db, Some("once")), Err(Failure::Value { .. })), "{driver}");
+    // As tables were made before, with an index that has the columns and not the rule.
+    let drop = match target {
+        Target::Mysql(_) => "DROP INDEX iaxfriends_name_key ON iaxfriends",
+        _ => "DROP INDEX iaxfriends_name_key",
+    };
+    db.ask("db", raw(drop)).unwrap();
+    db.ask("db", raw("CREATE INDEX iaxfriends_name ON iaxfriends (name)")).unwrap();
+    assert_eq!(schema::check(db, ("db", target), table), Ok(Found::Lacks(lacks())), "{driver}");
+    for (name, rows) in [("a'b", 2), ("b", 3), ("c", 2), ("d", 2), ("e", 2), ("f", 2), ("g", 1)] {
+        (0..rows).for_each(|_| assert_eq!(store(db, Some(name)), Ok(Answer::Changed(1)), "{driver}"));
+    }
+    let Ok(Done::Added(added, doubles)) = schema::make(db, ("db", target), table, true) else {
+        panic!("{driver}")
+    };
+    assert!(added.is_empty(), "{driver}: {added:?}");
+    assert_eq!(doubles.len(), 1, "{driver}: {doubles:?}");
+    assert_eq!(doubles[0].examples, ["a'b", "b", "c", "d", "e"], "{driver}");
+    assert!(doubles[0].is_more && doubles[0].examples.len() == DOUBLES_MAX, "{driver}");
+    db.ask("db", raw("DELETE FROM iaxfriends WHERE name <> 'g'")).unwrap();
+    assert_eq!(
+        schema::make(db, ("db", target), table, true),
+        Ok(Done::Added(lacks(), vec![])),
+        "{driver}: nothing is in the way"
+    );
+    assert_eq!(schema::check(db, ("db", target), table), Ok(Found::Whole), "{driver}");
+    assert!(matches!(store(db, Some("g")), Err(Failure::Value { .. })), "{driver}");
+    // Who made the name the key has what is wanted.
+    db.ask("db", raw("DROP TABLE iaxfriends")).unwrap();
+    let columns = table.columns.iter().filter(|(name, _)| *name != "name");
+    let columns: Vec<String> = columns.map(|(name, _)| format!("{name} VARCHAR(20)")).collect();
+    db.ask(
+        "db",
+        raw(&format!("CREATE TABLE iaxfriends (name VARCHAR(40) PRIMARY KEY, {})", columns.join(", "))),
+    )
+    .unwrap();
+    assert_eq!(schema::check(db, ("db", target), table), Ok(Found::Whole), "{driver}: a primary key");
 }
 
 #[test]

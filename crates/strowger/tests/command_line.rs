@@ -283,6 +283,27 @@ fn db_makes_completes_and_checks_the_standard_tables_and_names_what_is_wrong() {
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("\"wanting\": 0") && !said.contains("created"), "{said}");
     assert_eq!(db(&["check", &url]).0, Some(0));
+    let connection = realtime::Connection::new("db", realtime::Target::from_url(&url).unwrap());
+    let settings = realtime::Settings { connections: vec![connection] };
+    let mut databases = realtime::Databases::open(settings).unwrap();
+    let mut sql = |text: &str| {
+        let query = realtime::Query::Raw { sql: text.to_owned(), limit: Some(0) };
+        databases.ask("db", query).unwrap();
+    };
+    sql("DROP INDEX iaxfriends_name_key");
+    sql("INSERT INTO iaxfriends (id, name, type) VALUES (1, 'a', 'friend'), (2, 'a', 'user')");
+    let (code, said, _) = db(&["check", &url, "iaxfriends"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.starts_with("iaxfriends: lacks a unique index over name\n1 of 1 tables"), "{said}");
+    let (code, said, _) = db(&["upgrade", &url, "iaxfriends"]);
+    assert_eq!(code, Some(1), "{said}");
+    let told = "iaxfriends: lacks a unique index over name, which is not added: several rows have 'a'\n  remedy: leave one row";
+    assert!(said.starts_with(told), "{said}");
+    let (_, said, _) = db(&["upgrade", &url, "iaxfriends", "--json"]);
+    assert!(said.contains("\"doubles\": [\n") && said.contains("\"wanting\": 1"), "{said}");
+    sql("DELETE FROM iaxfriends WHERE id = 2");
+    let (code, said, _) = db(&["upgrade", &url, "iaxfriends"]);
+    assert_eq!((code, &said[..]), (Some(0), "iaxfriends: added a unique index over name\n"));
     for (words, expected) in [
         (["check", "sqlite:/nowhere/at/all/pbx.db", "cdr"], "remedy: "),
         (["check", "mysql://ann:secret@127.0.0.1:1/pbx", "cdr"], "cannot be reached"),

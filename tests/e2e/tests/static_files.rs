@@ -18,9 +18,16 @@ fn site(name: &str) -> Site {
 
 /// The head of an answer, and its body.
 fn ask(server: &Server, request: &str) -> (String, Vec<u8>) {
+    ask_with(server, request, "")
+}
+
+/// The same with more headers.
+fn ask_with(server: &Server, request: &str, headers: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(SocketAddr::new(server.site.sip.ip(), 8088)).expect("a connection");
     stream.set_read_timeout(Some(wait::SOON)).expect("a time-out");
-    stream.write_all(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).expect("it is sent");
+    stream
+        .write_all(format!("{request} HTTP/1.1\r\nHost: a\r\n{headers}\r\n").as_bytes())
+        .expect("it is sent");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an answer");
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
@@ -65,6 +72,23 @@ fn files_of_the_folder_are_served_and_no_other() {
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {head}");
     }
     assert_eq!(server.channels(), 0);
+}
+
+#[test]
+fn rfc9110_13_1_2_a_file_is_sent_again_once_it_has_changed() {
+    let server = Server::start(site("static-known"));
+    fill(&server.site.place);
+    let page = "GET /static/pages/index.html";
+    let (head, _) = ask(&server, page);
+    let tag = head.lines().find_map(|line| line.strip_prefix("ETag: ")).expect("a validator").to_owned();
+    let known = format!("If-None-Match: \"of another file\", {tag}\r\n");
+    let (head, body) = ask_with(&server, page, &known);
+    assert!(head.starts_with("HTTP/1.1 304 Not Modified\r\n") && body.is_empty(), "{head}");
+    assert!(head.contains(&format!("\r\nETag: {tag}\r\n")), "{head}");
+    server.site.place.write("data/static-http/pages/index.html", "<p>hello again</p>");
+    let (head, body) = ask_with(&server, page, &known);
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body == b"<p>hello again</p>", "{head}");
+    assert!(!head.contains(&tag), "{head}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId, Digit, FormatId, FormatSet};
+use call::charge::Advice;
 use call::{
     ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Redirecting, Request, Tech,
 };
@@ -30,6 +31,8 @@ pub enum Act {
     Forward(String),
     /// It tells who is there.
     Tell(PartyId),
+    /// Its side says what the call costs.
+    Charge(Advice),
     /// Hold is pressed.
     Hold,
     /// And pressed again.
@@ -199,6 +202,20 @@ impl Tech for SimTech {
     fn send_document(&mut self, core: &mut Core, channel: ChannelId, kind: &str, document: &str) -> bool {
         self.say(core, channel, &format!("is sent {kind}: {document}"));
         true
+    }
+    fn advise_charge(
+        &mut self,
+        core: &mut Core,
+        channel: ChannelId,
+        advice: &Advice,
+    ) -> Result<(), &'static str> {
+        let kind = match advice {
+            Advice::Setup { .. } => "the price",
+            Advice::During { .. } => "the cost so far",
+            Advice::End { .. } => "the cost",
+        };
+        self.say(core, channel, &format!("is told {kind}"));
+        Ok(())
     }
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
         self.say(core, channel, &format!("is transferred to {target}"));

@@ -295,6 +295,7 @@ impl World {
                         }
                         core.push_event(id, ChanEvent::ConnectedLine(Box::new(party)));
                     }
+                    Act::Charge(advice) => core.push_event(id, ChanEvent::Charge(Box::new(advice))),
                     Act::Hold => core.push_event(id, ChanEvent::Hold),
                     Act::Unhold => core.push_event(id, ChanEvent::Unhold),
                 }

@@ -295,6 +295,8 @@ impl<'a> Ringing<'a> {
             Ok(ChanEvent::Redirecting(redirecting)) if self.legs.len() == 1 => {
                 self.show_redirecting(*redirecting).await;
             }
+            // Of several it is not known which will be the price.
+            Ok(ChanEvent::Charge(advice)) if self.legs.len() == 1 => self.call.chan.advise_charge(&advice),
             Ok(ChanEvent::Ringing) => {
                 let first = self.ringing_at.is_none();
                 self.ringing_at.get_or_insert(self.call.chan.now());

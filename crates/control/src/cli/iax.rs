@@ -10,7 +10,7 @@ use store::config::iax::{CodecPriority, IaxPeer};
 
 use super::text::{clean, s, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
-use crate::iax::{Show, Trace};
+use crate::iax::Show;
 use crate::site::CacheWish;
 
 /// Addresses that are listed at most.
@@ -89,18 +89,6 @@ pub(super) const ROWS: &[Row] = &[
         "Says which RSA keys are protected by a passcode, and what to do about it; none is asked for.",
         Cli::iax_keys_init,
     ),
-    verb("iax2 set debug on|off", "Switches the log of IAX2 frames.", Cli::iax_set_debug)
-        .detail("Passwords, challenges' answers and keys are never logged."),
-    verb(
-        "iax2 set debug ip <address>",
-        "Switches the log of IAX2 frames on for one address.",
-        Cli::iax_set_debug,
-    ),
-    verb(
-        "iax2 set debug peer <iax-peer>",
-        "Switches the log of IAX2 frames on for the address of one peer.",
-        Cli::iax_set_debug_peer,
-    ),
     verb(
         "iax2 unregister <iax-peer>",
         "Forgets where an IAX2 peer has registered from.",
@@ -120,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
 
 impl Cli {
     /// What IAX2 says, when it is served.
-    fn iax(&self, answer: impl FnOnce(&mut dyn Show) -> Said) -> Said {
+    pub(super) fn iax(&self, answer: impl FnOnce(&mut dyn Show) -> Said) -> Said {
         match self.site.iax_sight.borrow().as_ref() {
             Some(iax) => answer(&mut *iax.borrow_mut()),
             None => Said::failed(self.without_iax()),
@@ -376,38 +364,6 @@ impl Cli {
             match remedies.is_empty() {
                 true => Said::done("No key needs a passcode.\n"),
                 false => Said::failed(remedies),
-            }
-        })
-    }
-
-    fn iax_set_debug(&self, ask: &mut Ask<'_>) -> Said {
-        let (trace, told) = match (ask.arg("address").map(str::parse), ask.choice()) {
-            (Some(Ok(address)), _) => {
-                (Trace::Of(address), format!("IAX2 Debugging Enabled for IP: {address}\n"))
-            }
-            (Some(Err(_)), _) => {
-                return Said::failed(format!("'{}' is no address\n", clean(ask.need("address"))));
-            }
-            (None, Some("off")) => (Trace::Off, "IAX2 Debugging Disabled\n".to_owned()),
-            (None, _) => (Trace::All, "IAX2 Debugging Enabled\n".to_owned()),
-        };
-        self.iax(|iax| {
-            iax.set_trace(trace);
-            Said::Done(told)
-        })
-    }
-
-    fn iax_set_debug_peer(&self, ask: &mut Ask<'_>) -> Said {
-        let name = ask.need("iax-peer").to_owned();
-        self.iax(|iax| match iax.peers(Some(&name)).first().map(|row| row.address) {
-            None => Said::failed(format!("Peer {} not found.\n", clean(&name))),
-            Some(None) => Said::failed(format!(
-                "The address of {} is not known; wait until it has registered\n",
-                clean(&name)
-            )),
-            Some(Some(address)) => {
-                iax.set_trace(Trace::Of(address.ip()));
-                Said::Done(format!("IAX2 Debugging Enabled for IP: {}\n", address.ip()))
             }
         })
     }

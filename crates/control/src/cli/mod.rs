@@ -19,6 +19,7 @@ mod faults;
 mod grammar;
 mod history;
 mod iax;
+mod iax_set;
 mod inside;
 mod keys;
 mod manager;
@@ -97,6 +98,8 @@ pub(crate) struct Ask<'a> {
     json: bool,
     may_wait: bool,
     may_reach_outside: bool,
+    /// Whose console it is, as far as that restricts what may be run.
+    who: Option<Who>,
     view: &'a mut View,
 }
 
@@ -201,6 +204,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("SIP messages", history::ROWS),
     ("SIP in the words of chan_sip", peers::ROWS),
     ("IAX2", iax::ROWS),
+    ("Faults of IAX2", iax_set::ROWS),
     ("Media", media::ROWS),
     ("How well media runs", sight::ROWS),
     ("Database", database::ROWS),
@@ -294,10 +298,10 @@ impl Cli {
 
     fn help(&self, ask: &mut Ask<'_>) -> Said {
         let asked = grammar::words(ask.arg("command").unwrap_or_default());
-        let exact = SHAPES.iter().find(|shape| {
+        let exact = SHAPES.iter().filter(|shape| self.knows(ask.who, shape.row)).find(|shape| {
             grammar::leads(&shape.pieces, &asked).is_some_and(|count| count == asked.len() && count > 0)
         });
-        let below = rows().filter(|row| {
+        let below = rows().filter(|row| self.knows(ask.who, row)).filter(|row| {
             let leading = grammar::parse(row.shape);
             asked.iter().enumerate().all(|(at, word)| {
                 matches!(leading.get(at), Some(Piece::Word(known)) if known.eq_ignore_ascii_case(word))
@@ -344,15 +348,15 @@ impl Commands for Cli {
         let Some((args, row)) = fitting(shapes, &words) else {
             return match self.aliased(call.line) {
                 Some(line) if !line.is_empty() => self.run_as(call, &line),
-                _ => misfit(call.line, &words),
+                _ => self.misfit(call.line, &words, call.who),
             };
         };
-        let Call { session, json, may_wait, may_reach_outside, view, .. } = call;
-        if call.who.is_some_and(|who| !self.may_run(who, &words, row)) {
+        let Call { session, json, may_wait, may_reach_outside, who, view, .. } = call;
+        if who.is_some_and(|who| !self.may_run(who, &words, row)) {
             let line = text::clean(call.line);
             return Answer::failed(format!("You don't have permissions to run '{line}' command\n"));
         }
-        let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, view };
+        let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, who, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
             Said::Pages(pages) => pages.or_whole().map_or_else(Answer::Pages, Answer::ok),
@@ -413,8 +417,7 @@ impl Cli {
     /// The words that may stand behind these.
     fn next_words(&self, words: &[String], who: Option<Who>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        let may_run = |shape: &&Shape| who.is_none_or(|who| self.may_run_some(who, shape.row));
-        for shape in SHAPES.iter().filter(|shape| !shape.old).filter(may_run) {
+        for shape in SHAPES.iter().filter(|shape| !shape.old && self.knows(who, shape.row)) {
             for piece in grammar::next(&shape.pieces, words) {
                 match piece {
                     Piece::Word(known) => found.extend([known.to_owned()]),
@@ -447,26 +450,31 @@ impl Cli {
         let fits = |shape: &&Shape| grammar::fit(&shape.pieces, &words, &mut Args::new()).is_some();
         match SHAPES.iter().any(|shape| fits(&shape)) {
             true => self.run(Call { line, ..call }),
-            false => misfit(line, &words),
+            false => self.misfit(line, &words, call.who),
         }
     }
-}
-
-/// A line that fits no shape: the usage of the commands it begins like, or the sentence for a command that is unknown.
-fn misfit(line: &str, words: &[String]) -> Answer {
-    let begun = |shape: &&Shape| grammar::leads(&shape.pieces, words).filter(|count| *count > 0);
-    let most = SHAPES.iter().filter_map(|shape| begun(&shape)).max();
-    // A command of one word, such as `reload`, is not meant by every line that begins with it.
-    let Some(most) = most else { return Answer::unknown(&text::clean(line)) };
-    let mut usage = String::new();
-    let mut told: Vec<&str> = Vec::new();
-    for shape in SHAPES.iter().filter(|shape| begun(shape) == Some(most)) {
-        if !told.contains(&shape.row.shape) {
-            told.push(shape.row.shape);
-            usage.push_str(&shape.row.usage());
+    /// A line that fits no shape: the usage of the commands it begins like, or the sentence for a command that is unknown.
+    /// What somebody may not run is unknown to them.
+    fn misfit(&self, line: &str, words: &[String], who: Option<Who>) -> Answer {
+        let begun = |shape: &&Shape| grammar::leads(&shape.pieces, words).filter(|count| *count > 0);
+        let known: Vec<&Shape> = SHAPES.iter().filter(|shape| self.knows(who, shape.row)).collect();
+        let most = known.iter().filter_map(begun).max();
+        // A command of one word, such as `reload`, is not meant by every line that begins with it.
+        let Some(most) = most else { return Answer::unknown(&text::clean(line)) };
+        let mut usage = String::new();
+        let mut told: Vec<&str> = Vec::new();
+        for shape in known.into_iter().filter(|shape| begun(shape) == Some(most)) {
+            if !told.contains(&shape.row.shape) {
+                told.push(shape.row.shape);
+                usage.push_str(&shape.row.usage());
+            }
         }
+        Answer::failed(usage)
     }
-    Answer::failed(usage)
+    /// Whether a command is offered to somebody: `cli_permissions.conf` lets them run it, at least without arguments.
+    fn knows(&self, who: Option<Who>, row: &'static Row) -> bool {
+        who.is_none_or(|who| self.may_run_some(who, row))
+    }
 }
 
 /// The manual of all commands, as Markdown; `docs/commands.md` is this text.

@@ -38,12 +38,53 @@ pub enum Piece {
     Missing,
     /// Too much is asked for at once.
     Busy,
-    /// The file has so many bytes, and begins with these.
-    Begin(u64, Vec<u8>),
+    /// The file is this one, and begins with these bytes.
+    Begin(Version, Vec<u8>),
     /// It goes on with these.
     More(Vec<u8>),
     /// It cannot be read any further.
     Broken,
+}
+
+/// What tells a file from what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// Bytes.
+    pub length: u64,
+    /// When it was changed, as the file system says: seconds since 1970, and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+impl Version {
+    /// Its validator (RFC 9110 §8.8.3): a weak one, because two changes within a tick of the kernel's clock that keep the
+    /// length look alike.
+    pub(super) fn tag(self) -> String {
+        let Self { length, changed: (seconds, nanos) } = self;
+        format!("W/\"{seconds:x}.{nanos:x}-{length:x}\"")
+    }
+}
+
+/// Whether a client that says `If-None-Match: known` has what `tag` stands for (RFC 9110 §13.1.2): one of its tags is it,
+/// weak or strong, or it takes anything that is there (`*`). What cannot be read matches nothing.
+pub(super) fn knows(known: &[u8], tag: &str) -> bool {
+    let wanted = tag.strip_prefix("W/").unwrap_or(tag).as_bytes();
+    let mut rest = known.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    loop {
+        while let [b',' | b' ' | b'\t', more @ ..] = rest {
+            rest = more;
+        }
+        let strong = rest.strip_prefix(b"W/").unwrap_or(rest);
+        // A comma may stand within quotes, so the quotes part the tags.
+        let end = strong.strip_prefix(b"\"").and_then(|text| text.iter().position(|byte| *byte == b'"'));
+        let Some((one, more)) = end.and_then(|end| strong.split_at_checked(end + 2)) else { return false };
+        if one == wanted {
+            return true;
+        }
+        rest = more;
+    }
 }
 
 /// A file on its way to a connection.
@@ -51,6 +92,8 @@ pub enum Piece {
 pub(super) struct Sending {
     pub(super) kind: &'static str,
     pub(super) only_head: bool,
+    /// What the client has of it already (`If-None-Match`); empty: nothing that it says.
+    pub(super) known: Vec<u8>,
     /// Bytes that are not sent yet; none before it is known how many there are.
     pub(super) left: Option<u64>,
     /// Somebody reads for it.
@@ -58,8 +101,8 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn new(name: &Path, only_head: bool) -> Self {
-        Self { kind: kind_of(name), only_head, left: None, is_read: true }
+    pub(super) fn new(name: &Path, only_head: bool, known: Vec<u8>) -> Self {
+        Self { kind: kind_of(name), only_head, known, left: None, is_read: true }
     }
     /// Takes off what is sent of `bytes`, never more than was promised; whether that is all.
     pub(super) fn take(&mut self, bytes: &mut Vec<u8>) -> bool {
@@ -151,6 +194,38 @@ mod tests {
         }
         assert_eq!(name_of(&"a".repeat(PATH_BYTES_MAX + 1)), None);
         assert!(name_of("%ff").is_some(), "names are bytes");
+    }
+
+    #[test]
+    fn rfc9110_13_1_2_a_version_is_known_by_any_of_the_tags_weak_or_strong() {
+        let version = Version { length: 0x1f, changed: (0x5f00, 7) };
+        let tag = version.tag();
+        assert_eq!(tag, "W/\"5f00.7-1f\"");
+        for (known, expected) in [
+            ("W/\"5f00.7-1f\"", true),
+            ("\"5f00.7-1f\"", true),
+            ("*", true),
+            (" \"a\", W/\"b,c\" ,,\t\"5f00.7-1f\"", true),
+            ("\"a,\"\"5f00.7-1f\"", true),
+            ("", false),
+            ("\"\"", false),
+            ("\"5f00.7-1e\"", false),
+            ("\"5F00.7-1F\"", false),
+            ("5f00.7-1f", false),
+            ("w/\"5f00.7-1f\"", false),
+            ("\"5f00.7-1f", false),
+            ("\"a\", *", false),
+            ("\"a, 5f00.7-1f\"", false),
+        ] {
+            assert_eq!(knows(known.as_bytes(), &tag), expected, "{known}");
+        }
+        for other in [
+            Version { length: 0x20, ..version },
+            Version { changed: (0x5f00, 8), ..version },
+            Version { changed: (0x5f01, 7), ..version },
+        ] {
+            assert_ne!(other.tag(), tag);
+        }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub enum Transfer {
 pub struct Common {
     /// Formats, preferred first (`allow`, `disallow`).
     pub formats: FormatSet,
+    /// Formats of video, preferred first (`allow`, `disallow`).
+    pub video: FormatSet,
     /// Whose wishes go first (`codecpriority`, `reqonly`, `disabled`).
     pub priority: Priority,
     /// Methods to prove who one is (`auth`); without [`Auth::PLAINTEXT`] unless it is asked for.
@@ -88,6 +90,7 @@ impl Default for Common {
     fn default() -> Self {
         Self {
             formats: [base::FormatId::ULAW, base::FormatId::ALAW, base::FormatId::GSM].into_iter().collect(),
+            video: FormatSet::EMPTY,
             priority: Priority::Host,
             auth: Auth::MD5,
             encrypt: Encrypt::No,
@@ -171,6 +174,8 @@ pub struct Peer {
     pub keys: Vec<String>,
     /// `outkey`: name of our private key.
     pub own_key: String,
+    /// `context`, as it is written: where calls of a friend go, and what is shown of a peer.
+    pub contexts: Vec<String>,
     /// `peercontext`: context at the other side, when a dial string names none.
     pub context: String,
     /// `regexten`: extensions that exist in `regcontext` while it is registered, separated by `&`; empty: its name.

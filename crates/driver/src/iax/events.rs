@@ -79,10 +79,12 @@ impl IaxDriver {
             }
             Event::RegistrationLost(registration) => self.registration_lost(core, (socket, registration)),
             Event::Peer(watch, reach) => self.peer_answered(core, (socket, watch), reach),
-            // Channels carry no pictures and pages, silence is silence without a level, and nobody here asks for other
-            // people's messages.
-            Event::Video { .. }
-            | Event::Html(..)
+            Event::Video { leg, format, timestamp, mark, payload } => {
+                self.seen(core, (socket, leg), (format, mark), timestamp, &payload);
+            }
+            // Channels carry no pages, silence is silence without a level, and nobody here asks for other people's
+            // messages.
+            Event::Html(..)
             | Event::Noise(..)
             | Event::Messages(..)
             | Event::NotJoined(..)
@@ -132,6 +134,7 @@ impl IaxDriver {
         let Some(handle) = self.by_place.get(&at).copied() else { return };
         let Some(channel) = self.legs.get(&handle).map(|leg| leg.channel) else { return };
         if self.open_voice(core, handle, format) {
+            self.open_video(core, handle);
             core.push_event(channel, ChanEvent::Proceeding);
             // It may have changed since NEW.
             self.tell_connected(core, channel);

@@ -123,8 +123,10 @@ impl IaxDriver {
             return self.refuse(now, at, Cause::NO_ROUTE_DESTINATION, b"No such context/extension");
         }
         let formats: Vec<_> = user.common.formats.iter().collect();
+        let video: Vec<_> = self.video_to_offer(core, &user.common, None).iter().collect();
         let accept = Accept {
             formats: &formats,
+            video: &video,
             priority: user.common.priority,
             trunk: user.common.trunk,
             transferable: user.common.transfer != Transfer::No,
@@ -183,6 +185,7 @@ impl IaxDriver {
             place: Some(at),
             remote: Some(request.from),
             formats: user.common.formats,
+            video: self.video_to_offer(core, &user.common, None),
             target: Target::default(),
             digit: None,
             variables: variables.collect(),
@@ -200,6 +203,7 @@ impl IaxDriver {
             core.discard(channel);
             return self.refuse(core.now, at, Cause::SWITCH_CONGESTION, b"");
         }
+        self.open_video(core, handle);
         if let Some(entry) = core.get_mut(channel) {
             let dnid = text(fields.dnid);
             entry.dialed = Some(if dnid.is_empty() { exten } else { dnid });

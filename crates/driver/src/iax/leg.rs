@@ -73,6 +73,8 @@ pub(super) struct Leg {
     pub(super) place: Option<(u32, Place)>,
     pub(super) remote: Option<SocketAddr>,
     pub(super) formats: FormatSet,
+    /// Formats of video that the other side may have.
+    pub(super) video: FormatSet,
     pub(super) target: Target,
     /// When the digit that is being pressed began.
     pub(super) digit: Option<Instant>,

@@ -21,6 +21,8 @@ mod show;
 mod switch;
 mod tech;
 mod trace;
+mod trial;
+mod videos;
 mod voice;
 mod voices;
 
@@ -46,6 +48,7 @@ pub use show::{
 };
 
 pub use trace::Trace;
+pub use trial::{TRUNK_MTU_DEFAULT, TRUNK_MTU_LEAST, TRUNK_MTU_MOST};
 
 use hosts::Hosts;
 use inbound::Unnumbered;
@@ -80,6 +83,7 @@ pub struct IaxDriver {
     next_leg: u64,
     by_place: HashMap<At, u64>,
     voices: voices::Voices,
+    videos: videos::Videos,
     door: Doorkeeper,
     keywork: keywork::Keywork,
     /// Calls that are accepted and have no number yet.
@@ -99,7 +103,8 @@ pub struct IaxDriver {
     tech_index: usize,
     /// Where a packet is made.
     packet: Vec<u8>,
-    trace: Trace,
+    told: trace::Told,
+    trial: trial::Trial,
 }
 
 impl IaxDriver {
@@ -116,6 +121,7 @@ impl IaxDriver {
             next_leg: 1,
             by_place: HashMap::new(),
             voices: voices::Voices::default(),
+            videos: videos::Videos::default(),
             door: Doorkeeper::default(),
             keywork: keywork::Keywork::default(),
             unnumbered: HashMap::new(),
@@ -132,7 +138,8 @@ impl IaxDriver {
             started: Vec::new(),
             tech_index: 0,
             packet: Vec::new(),
-            trace: Trace::Off,
+            told: trace::Told::default(),
+            trial: trial::Trial::default(),
         }
     }
     /// The index that [`Shard::add_tech`](call::Shard::add_tech) gave this driver.
@@ -186,15 +193,18 @@ impl IaxDriver {
         self.plan_names(core.now);
         self.settle(core);
     }
-    /// Takes in a datagram. False: all that came of it are datagrams to send, deadlines, and voice that is on its way, so
+    /// Takes in a datagram. False: all that came of it are datagrams to send, deadlines, and media that are on their way, so
     /// that nothing in the core or beyond has to follow.
     pub fn receive(&mut self, core: &mut Core, socket: u32, from: SocketAddr, bytes: &[u8]) -> bool {
+        if self.throws_away() {
+            return false;
+        }
         self.note_received(core, from, bytes);
         let Some(Some(to)) = self.sockets.get_mut(socket as usize) else { return true };
         to.received += 1;
         to.machine.on_datagram(core.now, from, bytes, &mut to.out);
-        let is_more = |event: &Event| !matches!(event, Event::Voice { .. });
-        let has_followed = self.trace != Trace::Off || to.out.events.iter().any(is_more);
+        let is_more = |event: &Event| !matches!(event, Event::Voice { .. } | Event::Video { .. });
+        let has_followed = self.told.is_any() || to.out.events.iter().any(is_more);
         self.settle(core);
         has_followed
     }
@@ -214,7 +224,9 @@ impl IaxDriver {
         packets.iter().for_each(|(stream, packet)| self.said(now, *stream, packet));
     }
     fn said(&mut self, now: Instant, stream: StreamId, packet: &[u8]) {
-        let Some(((socket, place), voice)) = self.voices.of_stream(stream) else { return };
+        let Some(((socket, place), voice)) = self.voices.of_stream(stream) else {
+            return self.show(now, stream, packet);
+        };
         let Some((format, millis, payload)) = voice.frame(packet) else { return };
         if let Some(Some(socket)) = self.sockets.get_mut(socket as usize) {
             // Voice that cannot leave is lost, as on any network.
@@ -234,6 +246,7 @@ impl IaxDriver {
         self.expire(core);
         self.give_up_names(core);
         self.names_due(core.now);
+        self.tell_jitter(core);
         self.settle(core);
     }
     /// When [`due`](Self::due) next wants to be called.
@@ -242,11 +255,12 @@ impl IaxDriver {
         let asked = self.door.deadline();
         let lease = self.expiries.first().map(|(at, _)| *at);
         let names = self.names_deadline().into_iter().chain(self.names_at);
-        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).min()
+        let told = self.told.deadline();
+        machines.chain(asked).chain(lease).chain(self.switches.deadline()).chain(names).chain(told).min()
     }
     /// Hands out the datagrams to send, in order: from which socket, where to, and the line of the log where frames are told.
     pub fn send(&mut self, mut each: impl FnMut(u32, SocketAddr, &[u8], Option<String>)) {
-        let trace = self.trace;
+        let trace = self.told;
         for (number, socket) in (0..).zip(&mut self.sockets) {
             let Some(socket) = socket else { continue };
             for (to, bytes) in socket.out.datagrams() {
@@ -336,9 +350,10 @@ impl IaxDriver {
         });
         own.or_else(|| self.socket_to(address))
     }
-    /// A leg of a machine is nobody's from here on, and has no voice; whose it was.
+    /// A leg of a machine is nobody's from here on, and has no voice and no video; whose it was.
     fn unplace(&mut self, at: At) -> Option<u64> {
         self.voices.remove(at);
+        self.videos.remove(at);
         self.by_place.remove(&at)
     }
     fn leg_at(&mut self, at: At) -> Option<&mut Leg> {

@@ -141,6 +141,7 @@ impl IaxDriver {
             place: None,
             remote: None,
             formats,
+            video: self.video_to_offer(core, &common, request.requestor),
             target,
             digit: None,
             variables: Vec::new(),
@@ -216,6 +217,7 @@ impl IaxDriver {
         let entry = core.get(leg.channel).ok_or(failed)?;
         let common = party.common();
         let formats: Vec<FormatId> = leg.formats.iter().collect();
+        let video: Vec<FormatId> = leg.video.iter().collect();
         let caller = &entry.connected;
         let variables: Vec<(String, String)> = entry
             .vars
@@ -235,6 +237,7 @@ impl IaxDriver {
             username: username.as_bytes(),
             secret,
             formats: &formats,
+            video: &video,
             calling: caller.number().as_bytes(),
             ani: ani.as_bytes(),
             name: caller.name().as_bytes(),

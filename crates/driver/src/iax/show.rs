@@ -262,7 +262,7 @@ impl IaxDriver {
                 expires: live.and_then(|live| live.expires_at()).map(|at| at.since(core.now).as_secs()),
                 channels: channels.collect(),
                 is_realtime: peer.common.is_realtime,
-                options: options(peer),
+                options: options(peer, self.config.users.get(&peer.name)),
             });
         }
         rows
@@ -324,7 +324,11 @@ impl IaxDriver {
     }
     /// How the network treats calls, in the order in which they began.
     pub fn show_netstats(&self, core: &Core) -> Vec<NetstatRow> {
-        let look = |leg: &Leg| {
+        self.netstats(core).collect()
+    }
+    /// The same, as far as somebody wants them.
+    pub(super) fn netstats(&self, core: &Core) -> impl Iterator<Item = NetstatRow> {
+        let look = move |leg: &Leg| {
             let (socket, place) = leg.place?;
             let seen = self.sockets.get(socket as usize)?.as_ref()?.machine.look(place)?;
             let mut local = seen.local;
@@ -335,7 +339,7 @@ impl IaxDriver {
             let (remote, messages) = (seen.remote_report, messages(&seen));
             Some(NetstatRow { channel, round_trip: seen.round_trip, local, remote, messages })
         };
-        self.legs.values().filter_map(look).collect()
+        self.legs.values().filter_map(look)
     }
     /// Totals of all sockets.
     pub fn show_stats(&self) -> Stats {
@@ -351,6 +355,7 @@ impl IaxDriver {
                 *total += more;
             }
         }
+        stats.discards.push(("thrown away by iax2 test losspct", self.trial.thrown_away));
         stats
     }
     /// Addresses with call numbers, those with most first, or the one that is wanted; this many at most.
@@ -406,8 +411,13 @@ pub(super) fn played(core: &Core, leg: &Leg) -> Option<(u32, u32)> {
     Some((quality.latest.buffer_ms, quality.latest.late_packets))
 }
 
+/// Contexts that calls of a peer go to: those of its user where it is a friend, for which more than what is written holds.
+pub(super) fn contexts(peer: &Peer, user: Option<&Rc<User>>) -> String {
+    user.filter(|_| peer.is_friend).map_or(&peer.contexts, |user| &user.contexts).join(",")
+}
+
 /// Options of a peer in effect.
-fn options(peer: &Peer) -> Vec<(&'static str, String)> {
+fn options(peer: &Peer, user: Option<&Rc<User>>) -> Vec<(&'static str, String)> {
     let word = |on: bool| if on { "yes" } else { "no" }.to_owned();
     let formats: Vec<&str> = peer.common.formats.iter().map(|format| format.name()).collect();
     let transfer = match peer.common.transfer {
@@ -416,7 +426,8 @@ fn options(peer: &Peer) -> Vec<(&'static str, String)> {
         Transfer::MediaOnly => "mediaonly",
     };
     vec![
-        ("context", peer.context.clone()),
+        ("context", contexts(peer, user)),
+        ("peercontext", peer.context.clone()),
         ("mailbox", peer.mailboxes.join(",")),
         ("dynamic", word(matches!(peer.host, Host::Dynamic(_)))),
         ("callerid", peer.common.caller.all()),

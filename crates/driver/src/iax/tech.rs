@@ -251,7 +251,7 @@ impl IaxDriver {
             "port" => self.known_address(&peer, core.now).map(|at| at.port().to_string()).unwrap_or_default(),
             "status" => self.peer_state(&peer).text(),
             "mailbox" => peer.mailboxes.join(","),
-            "context" => peer.context.clone(),
+            "context" => super::show::contexts(&peer, self.config.users.get(&peer.name)),
             "expire" => {
                 let left = live.and_then(|live| live.expires_at()).map(|at| at.since(core.now).as_secs());
                 left.map_or_else(|| "-1".to_owned(), |left| left.to_string())

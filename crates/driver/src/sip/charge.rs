@@ -10,7 +10,7 @@ use super::SipDriver;
 use super::leg::Stage;
 use super::watch::body::escape;
 
-const CONTENT_TYPE: &str = "application/vnd.etsi.aoc+xml";
+pub(super) const CONTENT_TYPE: &str = "application/vnd.etsi.aoc+xml";
 /// Namespace of the document (TS 24.647 Annex D).
 const NAMESPACE: &str = "http://uri.etsi.org/ngn/params/xml/simservs/aoc";
 
@@ -60,7 +60,7 @@ impl SipDriver {
 }
 
 /// The document; `None` when the schema has no element for the advice.
-fn document(advice: &Advice) -> Option<String> {
+pub(super) fn document(advice: &Advice) -> Option<String> {
     let (name, inner) = match advice {
         Advice::Setup { item, rate } => ("aoc-s", setup(*item, rate)?),
         Advice::During { fee, is_total, billing } => {

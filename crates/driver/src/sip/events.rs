@@ -179,6 +179,11 @@ impl SipDriver {
             Event::Ended { dialog, reason, message } => {
                 self.leaving.remove(&dialog);
                 self.referral_lost(dialog);
+                let said = message.as_ref().map(|message| message.view());
+                match self.legs.by_dialog(dialog) {
+                    Some(handle) => _ = said.and_then(|said| self.charged(core, handle, &said)),
+                    None => self.charged_after(core, dialog, said.as_ref()),
+                }
                 let told = message.as_ref().and_then(reason_of);
                 let cause = match reason {
                     End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
@@ -226,6 +231,7 @@ impl SipDriver {
             leg.peer_updates = takes;
         }
         self.connected_by(core, handle, &message.view());
+        self.charged(core, handle, &message.view());
         let Some(leg) = self.legs.get(handle) else { return };
         if status == 181 {
             sent_on(core, channel, &message.view());
@@ -387,6 +393,7 @@ impl SipDriver {
             leg.status = 200;
             leg.invite = Some(message.clone());
             self.connected_by(core, handle, &message.view());
+            self.charged(core, handle, &message.view());
             core.answered(channel);
             core.push_event(channel, ChanEvent::Answered);
         }
@@ -578,7 +585,7 @@ impl SipDriver {
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
         self.watch_session(handle);
     }
-    /// INFO: digits in the two usual forms; anything else is unsupported media.
+    /// INFO: digits in the two usual forms, and what whom we call says of charges; anything else is unsupported media.
     fn info(&mut self, core: &mut Core, handle: u64, message: &OwnedMessage) -> u16 {
         let view = message.view();
         let Some(leg) = self.legs.get(handle) else { return 481 };
@@ -596,6 +603,8 @@ impl SipDriver {
         } else if kind.is("application", "media_control+xml") {
             self.pass_picture_request(core, handle, view.body());
             return 200;
+        } else if let Some(is_read) = self.charged(core, handle, &view) {
+            return if is_read { 200 } else { 400 };
         } else {
             return 415;
         };

@@ -8,6 +8,7 @@ mod agree;
 mod ask;
 mod back;
 mod charge;
+mod charged;
 mod codecs;
 mod config;
 mod direct;
@@ -90,8 +91,8 @@ const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MES
 const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
 
 /// Bodies we read.
-const ACCEPT: &str =
-    "application/sdp, application/dtmf-relay, application/dtmf, application/media_control+xml, text/plain";
+const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, application/media_control+xml, \
+     application/vnd.etsi.aoc+xml, text/plain";
 
 /// What an INVITE has begun so far and nobody else would undo.
 #[derive(Default)]
@@ -143,6 +144,8 @@ pub struct SipDriver {
     parting: HashMap<base::StreamId, Rc<str>>,
     /// Calls of ours whose BYE is out and may be challenged.
     leaving: HashMap<DialogId, Rc<Endpoint>>,
+    /// Channels that went, whose BYE is out and whose charge its answer may tell.
+    charging: HashMap<DialogId, Box<call::Snapshot>>,
     /// What the DNS had not said when a way was looked for last.
     awaited: Option<Question>,
     /// Calls that wait for the DNS.
@@ -201,6 +204,7 @@ impl SipDriver {
             tech_index: 0,
             parting: HashMap::new(),
             leaving: HashMap::new(),
+            charging: HashMap::new(),
             awaited: None,
             waiting: Vec::new(),
             stranded: Vec::new(),

@@ -310,11 +310,15 @@ impl SipDriver {
         }
     }
     /// What a channel's peer has said of its video, of one that knows our answer already only what that takes; `None` when
-    /// it is a SIP call whose peer has said nothing yet.
+    /// it is a SIP call whose peer has said nothing yet. Of a channel of another technology what it shows.
     fn passed_of(&self, core: &Core, channel: ChannelId) -> Option<Vec<Said>> {
         let handle = core.get(channel).filter(|channel| channel.tech == self.tech_index).map(|c| c.handle);
         let leg = handle.and_then(|handle| self.legs.get(handle)).filter(|leg| leg.channel == channel);
-        let Some(leg) = leg else { return Some(Vec::new()) };
+        let Some(leg) = leg else {
+            // A channel of another technology has one stream of video at most, and its formats stand on it.
+            let shown = core.get(channel).map(|channel| channel.video_formats).unwrap_or_default();
+            return Some(if shown.is_empty() { Vec::new() } else { vec![plain(shown.iter())] });
+        };
         let agreed = leg.media.agreed()?;
         let is_settled = leg.is_settled();
         let said = |video: &Option<NegotiatedPassed>| {

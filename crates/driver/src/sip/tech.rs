@@ -82,6 +82,7 @@ impl Tech for SipDriver {
         }
         let Some(dialog) = leg.dialog else { return };
         self.note_leaving(dialog, &leg);
+        self.note_charged(core, dialog, &leg);
         // A transferer is told how it goes before his call ends.
         if self.is_referral_open(dialog) {
             return;

@@ -29,6 +29,8 @@ pub struct Streams {
     pub fed: Vec<(StreamId, Vec<u8>)>,
     /// How long streams were told to hold back what comes, in order.
     pub held_back: Vec<Option<HoldBack>>,
+    /// How often one was asked how it is.
+    pub asked: u32,
 }
 
 struct Door(Rc<RefCell<Streams>>);
@@ -56,6 +58,7 @@ impl MediaDoor for Door {
             Command::Close { stream } => {
                 assert!(self.0.borrow_mut().open.remove(&stream).is_some(), "a stream is closed twice");
             }
+            Command::Stats { .. } => self.0.borrow_mut().asked += 1,
             Command::HoldBack { limits, .. } => self.0.borrow_mut().held_back.push(limits),
             _ => {}
         }
@@ -64,7 +67,7 @@ impl MediaDoor for Door {
 
 /// One site.
 pub struct Site {
-    _world: World,
+    pub world: World,
     pub shard: Rc<Shard>,
     pub iax: Rc<RefCell<IaxDriver>>,
     pub streams: Rc<RefCell<Streams>>,
@@ -159,7 +162,7 @@ impl Site {
         iax.borrow_mut().set_tech_index(index);
         let address = address(site);
         let (started, heard) = (VecDeque::new(), Rc::default());
-        Self { _world: world, shard, iax, streams, started, heard, address }
+        Self { world, shard, iax, streams, started, heard, address }
     }
     /// The last that was heard of a channel of this site.
     pub fn last(&self) -> String {

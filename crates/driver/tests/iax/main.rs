@@ -7,3 +7,5 @@ mod lookups;
 mod peers;
 mod registrations;
 mod switches;
+mod trial;
+mod video;

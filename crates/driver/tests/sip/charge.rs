@@ -2,6 +2,7 @@
 
 use base::{Cause, ChannelId};
 use call::charge::{Advice, Billing, Fee, Item, Money, Multiplier, Rate, Scale};
+use call::{Notice, Request};
 use driver::sip::Config;
 
 use crate::lab::{Lab, body, change, header, line, site};
@@ -40,6 +41,44 @@ fn advise(lab: &mut Lab, id: ChannelId, advice: &Advice) -> Result<(), &'static 
 
 fn euros(amount: u32) -> Money {
     Money { name: "EUR".to_owned(), amount, multiplier: Multiplier::OneHundredth }
+}
+
+const KIND: &str = "Content-Type: application/vnd.etsi.aoc+xml\r\n";
+const TOTAL_FREE: &str =
+    "<aoc-d><charging-info>total</charging-info><recorded-charges><free-charge/></recorded-charges></aoc-d>";
+const END_FREE: &str = "<aoc-e><recorded-charges><free-charge/></recorded-charges></aoc-e>";
+
+/// A call of Alice's, who is told of charges where `told`, that `trunk` has answered: the phones and the channels.
+fn carried(told: bool) -> (Lab, [Phone; 2], [ChannelId; 2]) {
+    let mut lab = Lab::new(if told { charged() } else { site() });
+    lab.storyless = true;
+    lab.world.watch();
+    let (mut alice, caller) = ringing(&mut lab, READS);
+    lab.answer(caller);
+    let ok = lab.sent();
+    alice.ack(&mut lab, &ok, "");
+    lab.lines();
+    let request = Request { requestor: Some(caller), ..Request::default() };
+    let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
+    let invite = lab.sent();
+    let accept = if told { "application/sdp, application/vnd.etsi.aoc+xml" } else { "" };
+    assert_eq!(header(&invite, "Accept"), accept);
+    let mut trunk = Phone::new("trunk");
+    trunk.called(&invite);
+    trunk.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4000, "0 101"));
+    assert_eq!(lab.lines(), ["ACK"]);
+    lab.talk(caller, callee);
+    (lab, [alice, trunk], [caller, callee])
+}
+
+/// Charges that managers were told of: the channel's name, and what.
+fn told(lab: &Lab) -> Vec<(String, Advice)> {
+    let notices = std::mem::take(&mut lab.shard.core.borrow_mut().notices);
+    let charge = |notice| match notice {
+        Notice::Charge { channel, advice } => Some((channel.name.to_string(), *advice)),
+        _ => None,
+    };
+    notices.into_iter().filter_map(charge).collect()
 }
 
 fn document(inner: &str) -> String {
@@ -173,4 +212,90 @@ fn nobody_is_told_who_does_not_want_to_hear_or_whom_the_schema_has_no_words_for(
         assert_eq!(advise(&mut lab, id, advice), Err(why));
         assert_eq!(lab.lines(), [""; 0], "{why}");
     }
+}
+
+#[test]
+fn ts24647_4_5_2_what_a_carrier_says_of_charges_reaches_managers_and_the_caller_who_wants_to_hear() {
+    for wants in [true, false] {
+        let (mut lab, [_, mut trunk], [_, callee]) = carried(wants);
+        let name = lab.shard.core.borrow().get(callee).unwrap().name.to_string();
+        told(&lab);
+        trunk.inside(&mut lab, "INFO", KIND, &document(TOTAL_FREE));
+        let during = Advice::During { fee: Fee::Free, is_total: true, billing: None };
+        assert_eq!(told(&lab), [(name.clone(), during)]);
+        assert_eq!(line(&lab.sent()), "200");
+        if wants {
+            let info = lab.sent();
+            assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), document(TOTAL_FREE)));
+        }
+        assert_eq!(lab.lines(), [""; 0]);
+        // Its BYE says what the call has cost, and so does ours to the phone.
+        trunk.inside(&mut lab, "BYE", KIND, &document(END_FREE));
+        let end = Advice::End { fee: Fee::Free, billing: None, association: None };
+        assert_eq!(told(&lab), [(name, end)]);
+        assert_eq!(line(&lab.sent()), "200");
+        let bye = lab.sent();
+        let expected = if wants { document(END_FREE) } else { String::new() };
+        assert_eq!((line(&bye), body(&bye)), ("BYE".to_owned(), expected));
+    }
+}
+
+#[test]
+fn ts24647_4_5_2_the_charge_in_the_answer_to_our_bye_is_told_of_the_channel_that_was() {
+    let (mut lab, [mut alice, trunk], [_, callee]) = carried(false);
+    let name = lab.shard.core.borrow().get(callee).unwrap().name.to_string();
+    alice.inside(&mut lab, "BYE", "", "");
+    assert_eq!(line(&lab.sent()), "200");
+    let bye = lab.sent();
+    assert_eq!(line(&bye), "BYE");
+    told(&lab);
+    trunk.respond(&mut lab, &bye, 200, KIND, &document(END_FREE));
+    let end = Advice::End { fee: Fee::Free, billing: None, association: None };
+    assert_eq!(told(&lab), [(name, end)]);
+    lab.rest();
+}
+
+#[test]
+fn ts24647_4_5_2_a_price_in_a_provisional_response_is_heard_before_the_answer() {
+    let mut lab = Lab::new(site());
+    let mut trunk = Phone::new("trunk");
+    lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    trunk.called(&invite);
+    let price = document("<aoc-s><charged-items><basic><free-charge/></basic></charged-items></aoc-s>");
+    trunk.respond(&mut lab, &invite, 180, KIND, &price);
+    let heard = lab.heard();
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    assert!(heard[0].starts_with("Charge(Setup { item: BasicCommunication, rate: Free })"), "{heard:?}");
+    assert_eq!(heard[1], "Ringing");
+}
+
+#[test]
+fn documents_that_cannot_be_read_and_those_of_others_are_dropped() {
+    // The carrier's own: refused, and nobody hears of it.
+    let (mut lab, [mut alice, mut trunk], _) = carried(true);
+    told(&lab);
+    for bad in ["<aoc>", "<aoc/><aoc/>", "no document", "<aoc><aoc-e/></aoc>", &document(&"<x>".repeat(9))] {
+        trunk.inside(&mut lab, "INFO", KIND, bad);
+        assert_eq!(lab.lines(), ["400"], "{bad}");
+    }
+    assert!(told(&lab).is_empty());
+    // A phone that calls has no charges to tell.
+    alice.inside(&mut lab, "INFO", KIND, &document(TOTAL_FREE));
+    assert_eq!(lab.lines(), ["415"]);
+    assert!(told(&lab).is_empty());
+    // Nor has one that is called and is told of them by us.
+    let mut config = site();
+    change(&mut config, "trunk", |trunk| trunk.send_aoc = true);
+    let mut lab = Lab::new(config);
+    lab.world.watch();
+    let mut phone = Phone::new("trunk");
+    lab.dial("trunk").unwrap();
+    let invite = lab.sent();
+    phone.called(&invite);
+    phone.respond(&mut lab, &invite, 200, "", &sdp("198.51.100.7", 4000, "0 101"));
+    assert_eq!(lab.lines(), ["ACK"]);
+    phone.inside(&mut lab, "INFO", KIND, &document(TOTAL_FREE));
+    assert_eq!(lab.lines(), ["415"]);
+    assert!(told(&lab).is_empty());
 }

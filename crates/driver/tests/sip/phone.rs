@@ -217,7 +217,7 @@ impl Phone {
             write!(text, "Contact: {}\r\n", self.contact()).unwrap();
         }
         text.push_str(headers);
-        if !body.is_empty() {
+        if !body.is_empty() && !headers.contains("Content-Type") {
             text.push_str("Content-Type: application/sdp\r\n");
         }
         write!(text, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();

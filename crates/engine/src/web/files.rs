@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 
-use control::http::{FILES_MAX, FileWish, Piece};
+use control::http::{FILES_MAX, FileWish, Piece, Version};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 /// Bytes that are read at once.
@@ -109,7 +110,7 @@ fn serve(inbox: &Receiver<Job>, tell: &Sender<Done>, ring: &(dyn Fn() + Send + S
     while let Ok(Job { session, what }) = inbox.recv() {
         let (piece, file) = match what {
             What::Open { folder, name } => match begin(&folder, &name) {
-                Some((length, bytes, file)) => (Piece::Begin(length, bytes), Some(file)),
+                Some((version, bytes, file)) => (Piece::Begin(version, bytes), Some(file)),
                 None => (Piece::Missing, None),
             },
             What::Read(mut file) => match read(&mut file) {
@@ -125,7 +126,7 @@ fn serve(inbox: &Receiver<Job>, tell: &Sender<Done>, ring: &(dyn Fn() + Send + S
 }
 
 /// Opens a file of the folder and reads its beginning. What is no file with bytes in it, such as a pipe, is none.
-fn begin(folder: &Path, name: &Path) -> Option<(u64, Vec<u8>, File)> {
+fn begin(folder: &Path, name: &Path) -> Option<(Version, Vec<u8>, File)> {
     // The folder itself may be a link to wherever the site keeps it.
     let folder =
         openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -135,7 +136,7 @@ fn begin(folder: &Path, name: &Path) -> Option<(u64, Vec<u8>, File)> {
     let mut file = File::from(openat2(&folder, name, flags, Mode::empty(), rule).ok()?);
     let data = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let bytes = read(&mut file)?;
-    Some((data.len(), bytes, file))
+    Some((Version { length: data.len(), changed: (data.mtime(), data.mtime_nsec()) }, bytes, file))
 }
 
 fn read(file: &mut File) -> Option<Vec<u8>> {
@@ -225,8 +226,11 @@ mod tests {
         let open = |session| FileWish::Open { session, name: "a".into() };
         let (first, rest) = whole.split_at(PIECE_BYTES);
         let (second, third) = rest.split_at(PIECE_BYTES);
-        let begin = Piece::Begin(whole.len() as u64, first.to_vec());
-        assert_eq!(next(&mut files, open(1)), [(1, begin)]);
+        let begun = next(&mut files, open(1));
+        let [(1, Piece::Begin(version, bytes))] = &begun[..] else { panic!("{begun:?}") };
+        assert_eq!((version.length, &bytes[..]), (whole.len() as u64, first));
+        let data = std::fs::metadata(place.0.join(FOLDER).join("a")).unwrap();
+        assert_eq!(version.changed, (data.mtime(), data.mtime_nsec()));
         for piece in [Piece::More(second.to_vec()), Piece::More(third.to_vec()), Piece::Broken] {
             assert_eq!(next(&mut files, FileWish::More { session: 1 }), [(1, piece)]);
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use call::PartyId;
 use driver::iax::{Access, Common, Config, Host, Peer, Registration, Transfer, User};
 use iax2::Secret;
-use iax2::frame::Auth;
+use iax2::frame::{Auth, DATAGRAM_BYTES_MAX, Media};
 use iax2::machine::{Encrypt, Lines, Priority, TokenRule, TrunkSettings};
 use store::Snapshot;
 use store::config::iax::{
@@ -24,7 +24,6 @@ const CONTEXT: &str = "default";
 pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
     let iax = &snapshot.iax;
     let general = &iax.general;
-    let plain = TrunkSettings::default();
     Config {
         binds: if iax.enabled { iax.addresses() } else { Vec::new() },
         marking: marking(general.tos, general.cos),
@@ -65,8 +64,9 @@ pub(crate) fn iax_config(snapshot: &Snapshot) -> Config {
         trunk: TrunkSettings {
             every: general.trunkfreq,
             bytes_max: match general.trunkmtu {
-                0 => plain.bytes_max,
-                bytes => usize::try_from(bytes).unwrap_or(plain.bytes_max),
+                // As long as a datagram may be: whether it is cut is left to the network.
+                0 => DATAGRAM_BYTES_MAX,
+                bytes => usize::try_from(bytes).unwrap_or(DATAGRAM_BYTES_MAX),
             },
             stamped: general.trunktimestamps,
         },
@@ -113,6 +113,7 @@ fn common(from: &IaxPeer, jitter: core::time::Duration) -> Common {
         is_realtime: false,
         keys_stay: !from.keyrotate,
         formats: from.allow.formats,
+        video: from.allow.video.iter().filter(|format| Media::of_video(*format).is_some()).collect(),
         priority: match from.codecpriority {
             CodecPriority::Host => Priority::Host,
             CodecPriority::Caller => Priority::Caller,
@@ -195,6 +196,7 @@ pub(crate) fn iax_peer(name: &str, from: &IaxPeer, jitter: core::time::Duration,
         secret_in: said(&from.dbsecret),
         keys: keys(&from.inkeys),
         own_key: from.outkey.clone(),
+        contexts: from.context.clone(),
         context: from.peercontext.clone(),
         extensions: from.regexten.clone(),
         qualify: from.qualify,

@@ -29,6 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
                 legs.push(leg);
                 let accept = Accept {
                     formats: FormatId::ALL,
+                    video: FormatId::VIDEO,
                     priority: Priority::Caller,
                     trunk: host % 2 == 0,
                     transferable: true,

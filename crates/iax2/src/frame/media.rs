@@ -49,6 +49,16 @@ const ROWS: &[Row] = &[
     Row { bit: 35, format: Some(FormatId::CODEC2) },
 ];
 
+/// Formats of video and their bits: those of RFC 5456 §8.7, and two that the field added.
+const VIDEO_ROWS: &[(u8, FormatId)] = &[
+    (18, FormatId::H261),
+    (19, FormatId::H263),
+    (20, FormatId::H263P),
+    (21, FormatId::H264),
+    (22, FormatId::MPEG4),
+    (23, FormatId::VP8),
+];
+
 /// What a frame of a format of variable rate is taken to last, ms.
 const VARIABLE_MS: u16 = 20;
 /// The longest frame that is believed, ms.
@@ -77,6 +87,23 @@ impl Media {
     /// The bit of a format; `None` for one that the protocol has no bit for.
     pub fn of(format: FormatId) -> Option<Self> {
         ROWS.iter().find(|row| row.format == Some(format)).map(|row| Self(1 << row.bit))
+    }
+    /// The bit of a format of video; `None` for one that the protocol has no bit for.
+    pub fn of_video(format: FormatId) -> Option<Self> {
+        VIDEO_ROWS.iter().find(|(_, known)| *known == format).map(|(bit, _)| Self(1 << bit))
+    }
+    /// The bits of several formats of video.
+    pub fn all_video(formats: &[FormatId]) -> Self {
+        formats.iter().filter_map(|format| Self::of_video(*format)).fold(Self::NONE, Self::with)
+    }
+    /// The format of video that this is, when it is a single one.
+    pub fn video(self) -> Option<FormatId> {
+        VIDEO_ROWS.iter().find(|(bit, _)| self.0 == 1 << bit).map(|(_, format)| *format)
+    }
+    /// What of it is no video.
+    #[must_use]
+    pub const fn sound(self) -> Self {
+        Self(self.0 & !Self::VIDEO.0)
     }
     /// The bits of several formats.
     pub fn all(formats: &[FormatId]) -> Self {
@@ -154,6 +181,26 @@ mod tests {
         assert_eq!(Media::of(FormatId::SLIN48), None);
         let bits = ROWS.iter().fold(0u64, |all, row| all ^ 1 << row.bit);
         assert_eq!(bits.count_ones() as usize, ROWS.len(), "no bit twice");
+    }
+
+    #[test]
+    fn rfc5456_8_7_video_has_its_bits_and_no_format_is_sound_and_video() {
+        for (format, bit) in [
+            (FormatId::H261, 18),
+            (FormatId::H263, 19),
+            (FormatId::H263P, 20),
+            (FormatId::H264, 21),
+            (FormatId::MPEG4, 22),
+            (FormatId::VP8, 23),
+        ] {
+            let media = Media(1 << bit);
+            assert_eq!((Media::of_video(format), media.video()), (Some(media), Some(format)), "bit {bit}");
+            assert_eq!((Media::of(format), media.format()), (None, None), "bit {bit}");
+        }
+        let all: Vec<FormatId> = FormatId::VIDEO.to_vec();
+        assert_eq!(Media::all_video(&all), Media::VIDEO, "and those without a bit are left out");
+        assert_eq!(Media(0xff_ffff).sound(), Media(0x03_ffff));
+        assert_eq!(Media(3 << 18).video(), None, "two formats are none");
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub(super) struct Call {
     /// Keys of which the first enciphered frame tells the right one.
     pub(super) trial: Vec<[u8; 16]>,
     pub(super) format: Option<FormatId>,
+    /// Formats of video: those that the caller has offered, and from ACCEPT on those that both sides have.
+    pub(super) video: Media,
     pub(super) transferable: bool,
     /// The join of two legs of ours that this one is in.
     pub(super) join: Option<Place>,
@@ -131,6 +133,7 @@ impl Call {
             ciphers: 0,
             trial: Vec::new(),
             format: None,
+            video: Media::NONE,
             media: media::State::default(),
             transferable: false,
             transfer: None,
@@ -152,7 +155,8 @@ impl Call {
         let offer = Offer { can: fields.formats(), wish: fields.format_one(), order };
         let ciphers = fields.encryption.unwrap_or(0);
         let lines = Lines::said(elements);
-        Self { offer, ciphers, lines, transferable: true, ..Self::new(State::Asked) }
+        let video = offer.can.and(Media::VIDEO);
+        Self { offer, ciphers, lines, video, transferable: true, ..Self::new(State::Asked) }
     }
     /// Whether ACCEPT was said, so that media and what happens to the call may be.
     pub(super) const fn is_accepted(&self) -> bool {
@@ -349,13 +353,18 @@ fn message(
             if must && link.keys.is_none() {
                 return unciphered(link, core, now, out);
             }
-            let Some(format) = fields.format_one().format() else {
+            // Some say the formats of sound and of video in one.
+            let Some(format) = fields.format_one().sound().format() else {
                 let data = cause_elements(Cause::BEARERCAPABILITY_NOTAVAIL, b"Unable to negotiate codec");
                 link.full(now, Kind::Iax(Command::HANGUP), &data, &mut core.random, out);
                 return Fate::Told(Cause::BEARERCAPABILITY_NOTAVAIL, Vec::new());
             };
             *give_up_at = None;
             call.lines = call.lines.with(Lines::said(frame.data));
+            // The field says nothing of what else it has: it may have all that it was offered.
+            if !fields.formats().is_empty() {
+                call.video = call.video.and(fields.formats());
+            }
             call.accepted(format, link, core, now);
             out.event(Event::Accepted(place, format));
         }

@@ -36,6 +36,8 @@ pub struct Dial<'a> {
     pub secret: Option<Secret>,
     /// Formats, best first; one at least that the protocol has a bit for.
     pub formats: &'a [FormatId],
+    /// Formats of video that the other side may have; those that the protocol has no bit for are left out.
+    pub video: &'a [FormatId],
     /// The caller's number.
     pub calling: &'a [u8],
     /// The caller's number for billing.
@@ -84,6 +86,7 @@ impl Dial<'_> {
             username: b"",
             secret: None,
             formats: &[FormatId::ULAW],
+            video: &[],
             calling: b"",
             ani: b"",
             name: b"",
@@ -133,7 +136,7 @@ impl Dial<'_> {
         if let Some(first) = self.formats.iter().find(|format| Media::of(**format).is_some()) {
             format_elements(*first, &mut data);
         }
-        let can = Media::all(self.formats);
+        let can = Media::all(self.formats).with(Media::all_video(self.video));
         write_element(&Element::Capability(can.0 as u32), &mut data);
         write_element(&Element::Capability2(can), &mut data);
         if self.encrypt != Encrypt::No {

@@ -86,6 +86,19 @@ impl<F> Default for Latest<F> {
     }
 }
 
+/// A piece of a picture, to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// Its format.
+    pub format: Media,
+    /// It is of the same picture as the piece before.
+    pub goes_on: bool,
+    /// The picture ends with it.
+    pub mark: bool,
+    /// Coded bytes.
+    pub payload: &'a [u8],
+}
+
 /// Where media of a call is. What voice needs comes first.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -372,7 +385,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Sends a piece of video; `mark` when a picture ends with it.
+    /// Sends a piece of video. It is sent and forgotten, but for the full frame that says the format.
     ///
     /// # Errors
     /// As [`Machine::voice`].
@@ -380,11 +393,10 @@ impl Machine {
         &mut self,
         now: Instant,
         leg: Place,
-        format: Media,
-        mark: bool,
-        payload: &[u8],
+        piece: &Piece<'_>,
         out: &mut Out,
     ) -> Result<(), Refused> {
+        let Piece { format, goes_on, mark, payload } = *piece;
         self.with(leg, now, out, |leg, core, out| {
             let keep = super::Fate::Keep;
             let Leg { link, role: super::Role::Call(call), .. } = leg else {
@@ -393,8 +405,10 @@ impl Machine {
             if !call.is_accepted() || call.quelched {
                 return (Err(Refused::WrongState), keep);
             }
-            let timestamp = link.clock(now);
             let before = call.media.video_out;
+            // What belongs together has one time, however long it takes to leave.
+            let goes_on = goes_on && before.format == Some(format);
+            let timestamp = if goes_on { before.timestamp } else { link.clock(now) };
             let turned = before.timestamp / FULL_EVERY != timestamp / FULL_EVERY;
             if before.format != Some(format) || turned || link.keys.is_some() {
                 let kind = Kind::Video(format, mark);

@@ -22,7 +22,7 @@ mod watch;
 
 pub use dial::{Dial, Encrypt};
 pub use link::Message;
-pub use media::Report;
+pub use media::{Piece, Report};
 pub use negotiate::Priority;
 pub use orders::{Accept, Challenge, Lease, Refused};
 pub use out::{Event, Out, Reach, Request};
@@ -32,7 +32,9 @@ pub use state::{Counts, Settings, TokenRule};
 pub use trunk::TrunkSettings;
 pub use watch::Watch;
 
-use crate::frame::{Command, DATAGRAM_BYTES_MAX, Datagram, Discard, Kind, mini_source, numbers, parse};
+use crate::frame::{
+    Command, DATAGRAM_BYTES_MAX, Datagram, Discard, Kind, Media, mini_source, numbers, parse,
+};
 use base::hash::Key;
 use base::{Cause, FormatId, Instant, Place, Scheduled, Slab};
 use call::Call;
@@ -73,6 +75,8 @@ pub struct Look {
     pub messages: Option<(Message, Message)>,
     /// Once it is accepted.
     pub format: Option<FormatId>,
+    /// Formats of video that both sides have, as far as the other side has said.
+    pub video: Media,
     /// Whether it is enciphered.
     pub encrypted: bool,
     /// Whether its voice goes together with that of other calls.
@@ -231,6 +235,10 @@ impl Machine {
             other => _ = self.core.settings.token_users.insert(user.to_vec(), other),
         }
     }
+    /// How voice of several calls is sent together from here on: [`Settings::trunk`].
+    pub fn set_trunk(&mut self, trunk: TrunkSettings) {
+        self.core.settings.trunk = trunk;
+    }
     /// Calls may be transferred from here on: [`Settings::transfers`].
     pub fn allow_transfers(&mut self) {
         self.core.settings.transfers = true;
@@ -249,6 +257,7 @@ impl Machine {
             lag_ms: call.lag,
             messages: leg.link.messages(),
             format: call.format,
+            video: call.video,
             encrypted: leg.link.keys.is_some(),
             trunk: call.trunk,
             local: call.media.heard_so_far(),

@@ -57,6 +57,8 @@ pub struct Challenge<'a> {
 pub struct Accept<'a> {
     /// Formats that the caller may have, best first.
     pub formats: &'a [FormatId],
+    /// Formats of video that the caller may have.
+    pub video: &'a [FormatId],
     /// Whose wishes go first.
     pub priority: Priority,
     /// Whether voice to the caller goes together with that of other calls.
@@ -146,6 +148,7 @@ impl Machine {
         };
         let mut call = Call::outgoing(dialling, dial.trunk, dial.transferable);
         call.lines = dial.lines;
+        call.video = Media::all_video(dial.video);
         let place = self.leg_to(now, dial.to, space, dial.numbers_max, Role::Call(Box::new(call)))?;
         self.with(place, now, out, |leg, core, out| {
             leg.give_up_at = Some(now + dial.autokill.unwrap_or(ANSWER_WAIT));
@@ -293,6 +296,13 @@ impl Machine {
             let format = call.offer.choose(accept.priority, accept.formats).ok_or(Refused::NoFormat)?;
             let mut data = Vec::new();
             format_elements(format, &mut data);
+            call.video = call.video.and(Media::all_video(accept.video));
+            if !call.video.is_empty() {
+                // Else nobody learns which video is taken: FORMAT names one format, and that is of sound.
+                let can = Media::all(&[format]).with(call.video);
+                write_element(&Element::Capability(can.0 as u32), &mut data);
+                write_element(&Element::Capability2(can), &mut data);
+            }
             call.lines = accept.lines.with(call.lines);
             if call.lines != Lines::default() {
                 accept.lines.write(&mut data);

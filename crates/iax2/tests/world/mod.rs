@@ -199,6 +199,7 @@ pub const fn accept_any() -> Accept<'static> {
     const ALL: &[FormatId] = &[FormatId::ULAW, FormatId::ALAW, FormatId::GSM];
     Accept {
         formats: ALL,
+        video: &[FormatId::H264, FormatId::VP8],
         priority: Priority::Host,
         trunk: false,
         transferable: true,

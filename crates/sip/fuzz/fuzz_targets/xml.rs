@@ -2,7 +2,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sip::xml::{decoded, escape, read_flat};
+use sip::xml::{Element, decoded, escape, read_flat, read_tree};
+
+/// Elements and bytes of text below one.
+fn weigh(element: &Element<'_, '_>) -> (usize, usize) {
+    assert!(!element.name().is_empty());
+    let own = (1, element.text().len());
+    element.children().fold(own, |(count, bytes), child| {
+        let (more, text) = weigh(&child);
+        (count + more, bytes + text)
+    })
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let text = decoded(bytes);
@@ -13,6 +23,12 @@ fuzz_target!(|bytes: &[u8]| {
             // Nothing grows: no entity stands for more than it is written in.
             assert!(found.len() <= text.len());
         }
+    }
+    let tree = read_tree(&text);
+    if let Some(root) = tree.as_ref().and_then(|tree| tree.root()) {
+        // Each element is met once, and their texts together are no longer than the document.
+        let (count, bytes) = weigh(&root);
+        assert!(count <= 256 && bytes <= text.len());
     }
     let document = format!("<a b=\"{0}\"><b>{0}</b></a>", escape(&text));
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();

@@ -173,7 +173,7 @@ pub enum Event {
         dialog: DialogId,
         /// Why.
         reason: End,
-        /// The BYE, if that ended it.
+        /// The BYE, if that ended it; the answer to ours, if that has a body.
         message: Option<OwnedMessage>,
     },
     /// A NOTIFY of this subscription is to leave: answer with [`Stack::notify`](super::Stack::notify), which tells the

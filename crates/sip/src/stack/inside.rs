@@ -347,7 +347,9 @@ impl Stack {
             out.push(Output::Event(Event::Response { request, dialog, status, message }));
         }
         if let Some(dialog) = dialog {
-            self.end(dialog, |dialog| Event::Ended { dialog, reason: End::Local, message: None }, out);
+            // Whoever says something then says what the call has cost.
+            let message = (!message.body().is_empty()).then(|| message.into_owned());
+            self.end(dialog, |dialog| Event::Ended { dialog, reason: End::Local, message }, out);
         }
     }
 

@@ -97,6 +97,26 @@ fn who_comes_to_the_socket_runs_what_cli_permissions_conf_lets_them() {
         assert_eq!(text.starts_with("You don't have permissions to run '"), !may, "{name}: {text}");
         assert_eq!(status, u8::from(!may), "{name}: {text}");
     }
+    for (name, who, line, has, has_not) in [
+        ("all but one", ada, "core show help", "core show uptime ", "core stop now"),
+        ("only some", adm, "core show help", "core show uptime ", "database show"),
+        (
+            "one that is denied",
+            ada,
+            "core show help core stop now",
+            "No such command 'core stop now'",
+            "Usage",
+        ),
+        ("one that is not", ada, "core show help core show uptime", "Usage: core show uptime", "No such"),
+        ("nothing", eve, "core show help", "You don't have permissions", "core show uptime "),
+        ("a line that begins like one", adm, "core show uptime a b", "Usage: core show uptime", "No such"),
+        ("a line that begins like one that is denied", ada, "core stop now a", "No such command", "Usage"),
+        ("a line that begins like one not named", adm, "database put a", "No such command", "Usage"),
+    ] {
+        desk.who = Some(who);
+        let (text, _) = desk.run(line);
+        assert!(text.contains(has) && !text.contains(has_not), "{name}: {text}");
+    }
     for (line, word, offered) in
         [("core sto", "stop", false), ("database sh", "show", true), ("core show ver", "version", true)]
     {

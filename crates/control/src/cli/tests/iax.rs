@@ -18,10 +18,11 @@ pub(super) fn served(name: &str) -> (Desk, Rc<RefCell<Iax>>) {
 #[test]
 fn without_iax_conf_every_command_says_so_and_fails() {
     let mut desk = Desk::new("iax-none");
-    for row in super::super::iax::ROWS {
+    for row in super::super::iax::ROWS.iter().chain(super::super::iax_set::ROWS) {
         let line =
             row.shape.replace("[like <pattern>]", "").replace("<iax-peer>", "x").replace("on|off", "on");
-        let line = line.replace("<address>", "192.0.2.1");
+        let line =
+            line.replace("<address>", "192.0.2.1").replace("<mtu>", "default").replace("<percent>", "1");
         if line == "iax2 reload" || line.starts_with("iax2 show users") {
             continue;
         }
@@ -184,6 +185,43 @@ fn debug_is_switched_and_a_registration_is_forgotten_once() {
     assert_eq!(desk.run("iax2 set debug ip nonsense"), ("'nonsense' is no address\n".to_owned(), 1));
     assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone unregistered\n".to_owned(), 0));
     assert_eq!(desk.run("iax2 unregister phone"), ("Peer phone is not registered\n".to_owned(), 1));
+}
+
+#[test]
+fn trunks_and_jitter_buffers_are_told_or_not() {
+    let (mut desk, iax) = served("iax-told");
+    for (line, told, after) in [
+        ("iax2 set debug trunk on", "IAX2 Trunk Debugging Enabled\n", [true, false]),
+        ("iax2 set debug jb on", "IAX2 Jitterbuffer Debugging Enabled\n", [true, true]),
+        ("iax2 set debug off", "IAX2 Debugging Disabled\n", [true, true]),
+        ("iax2 set debug trunk off", "IAX2 Trunk Debugging Disabled\n", [false, true]),
+        ("iax2 set debug jb off", "IAX2 Jitterbuffer Debugging Disabled\n", [false, false]),
+    ] {
+        assert_eq!(desk.run(line), (told.to_owned(), 0), "{line}");
+        assert_eq!(iax.borrow().told, after, "{line}");
+    }
+}
+
+#[test]
+fn the_length_of_trunks_and_the_loss_of_a_test_are_set_within_their_bounds() {
+    let (mut desk, iax) = served("iax-set");
+    let bounds = "Trunk MTU must be between 172 and 1472\n";
+    for (line, told, status, mtu, loss) in [
+        ("iax2 set mtu default", "Trunk MTU changed from 0 to 1240\n", 0, 1240, 0),
+        ("iax2 set mtu 500", "Trunk MTU changed from 1240 to 500\n", 0, 500, 0),
+        ("iax2 set mtu 171", bounds, 1, 500, 0),
+        ("iax2 set mtu 1473", bounds, 1, 500, 0),
+        ("iax2 set mtu -1", bounds, 1, 500, 0),
+        ("iax2 set mtu much", bounds, 1, 500, 0),
+        ("iax2 set mtu 0", "Trunk MTU control disabled (mtu was 500)\n", 0, 1472, 0),
+        ("iax2 test losspct 10", "10 of 100 IAX2 datagrams that come are thrown away\n", 0, 1472, 10),
+        ("iax2 test losspct 101", "'101' is no percentage of 0 to 100\n", 1, 1472, 10),
+        ("iax2 test losspct -1", "'-1' is no percentage of 0 to 100\n", 1, 1472, 10),
+        ("iax2 test losspct 0", "All IAX2 datagrams are taken\n", 0, 1472, 0),
+    ] {
+        assert_eq!(desk.run(line), (told.to_owned(), status), "{line}");
+        assert_eq!((iax.borrow().mtu, iax.borrow().loss), (mtu, loss), "{line}");
+    }
 }
 
 #[test]

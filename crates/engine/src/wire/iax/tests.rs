@@ -32,6 +32,10 @@ fn formats(common: &Common) -> String {
     common.formats.iter().take(3).map(FormatId::name).collect::<Vec<_>>().join(",")
 }
 
+fn video(common: &Common) -> String {
+    common.video.iter().map(FormatId::name).collect::<Vec<_>>().join(",")
+}
+
 fn lines(common: &Common) -> String {
     match (common.lines.send, common.lines.take) {
         (true, true) => "send receive",
@@ -78,7 +82,7 @@ const GENERAL: &[GeneralRow] = &[
     ("keyrotate", "no", |c| c.users["u"].common.keys_stay.to_string(), "false", "true"),
     ("maxjitterbuffer", "200", |c| format!("{:?}", c.defaults.jitter), "Some(1s)", "Some(200ms)"),
     ("trunkfreq", "30", |c| format!("{:?}", c.trunk.every), "20ms", "30ms"),
-    ("trunkmtu", "0", |c| c.trunk.bytes_max.to_string(), "1240", "1240"),
+    ("trunkmtu", "0", |c| c.trunk.bytes_max.to_string(), "1240", "1472"),
     ("trunkmtu", "500", |c| c.trunk.bytes_max.to_string(), "1240", "500"),
     ("trunktimestamps", "no", |c| c.trunk.stamped.to_string(), "true", "false"),
     ("minregexpire", "90", |c| format!("{} {}", c.lease_min, c.lease_max), "60 60", "90 90"),
@@ -166,6 +170,7 @@ const FRIEND: &[FriendRow] = &[
         "Dynamic(Some(192.0.2.9:4569))",
     ),
     ("context", "a\ncontext=b", |u, _| u.contexts.join(" "), "default", "a b"),
+    ("context", "a\ncontext=b", |_, p| p.contexts.join(" "), "", "a b"),
     ("peercontext", "there", |_, p| p.context.clone(), "", "there"),
     (
         "permit",
@@ -177,6 +182,7 @@ const FRIEND: &[FriendRow] = &[
     ("deny", "0.0.0.0/0", |_, p| lets_in(&p.common, "192.0.2.1").to_string(), "true", "false"),
     ("acl", "office", |u, _| lets_in(&u.common, "192.0.2.1").to_string(), "true", "false"),
     ("allow", "!all,gsm", |u, _| formats(&u.common), "ulaw,alaw,gsm", "gsm"),
+    ("allow", "h264,vp9", |_, p| video(&p.common), "", "h264"),
     ("disallow", "ulaw", |_, p| formats(&p.common), "ulaw,alaw,gsm", "alaw,gsm,g722"),
     ("codecpriority", "reqonly", |u, _| format!("{:?}", u.common.priority), "Host", "ReqOnly"),
     ("codecpriority", "disabled", |u, _| format!("{:?}", u.common.priority), "Host", "Disabled"),

@@ -167,12 +167,22 @@ impl Iax {
     fn read_registrations(&mut self, file: &File, findings: &mut Findings) {
         let lines = file.section("general").into_iter().flat_map(|section| &section.variables);
         for line in lines.filter(|line| line.is("register")) {
-            let Some(register) = Register::parse(&line.value, &line.place) else {
+            let Some((register, behind)) = Register::parse(&line.value, &line.place) else {
                 let message =
                     "the register line has no user, no host, or a port that cannot be; it is skipped";
                 findings.warning(&line.place, message, "write register => user:secret@host");
                 continue;
             };
+            if !behind.is_empty() {
+                let host = &register.host;
+                let message = format!(
+                    "'{behind}' behind the host of a register line means nothing in IAX2, which tells no extension; we register at {host} without it"
+                );
+                let remedy = format!(
+                    "take '{behind}' off: who calls us names the number, which is looked for in context= of the section of its user"
+                );
+                findings.warning(&line.place, message, remedy);
+            }
             self.registrations.push(register);
         }
     }
@@ -416,17 +426,25 @@ fn formats_of(bandwidth: Bandwidth) -> Codecs {
     let listed = CodecList::set(&mut codecs, &default_line(names), &mut Findings::new());
     debug_assert!(listed.is_ok(), "{listed:?}");
     debug_assert!(codecs.formats.contains(FormatId::GSM));
+    // Bandwidths are those of sound: who wants video says so.
+    codecs.video = base::FormatSet::EMPTY;
     codecs
 }
 
-/// Formats of video that a line allows by name: IAX2 has none here.
+/// Formats of video that IAX2 can say (RFC 5456 §8.7, and VP8 by the field).
+const VIDEO: [FormatId; 6] =
+    [FormatId::H261, FormatId::H263, FormatId::H263P, FormatId::H264, FormatId::MPEG4, FormatId::VP8];
+
+/// Formats of video that a line allows by name and IAX2 has no bit for (RFC 5456 §8.7).
 fn check_video(line: &Variable, findings: &mut Findings) {
     let named =
         line.value.split([',', '|']).map(str::trim).filter(|name| line.is("allow") && !name.is_empty());
-    let video: Vec<&str> = named.filter(|name| FormatId::video_from_name(name).is_some()).collect();
+    let has_no_bit =
+        |name: &&str| FormatId::video_from_name(name).is_some_and(|format| !VIDEO.contains(&format));
+    let video: Vec<&str> = named.filter(has_no_bit).collect();
     if !video.is_empty() {
-        let message = format!("video over IAX2 is not supported yet: {} is not offered", video.join(", "));
-        findings.push(line.finding(Level::Warning, message, "remove it; calls go on with sound"));
+        let message = format!("IAX2 has no word for {}: it is not offered", video.join(", "));
+        findings.push(line.finding(Level::Warning, message, "allow h264, vp8, h263p, h263, h261 or mpeg4"));
     }
 }
 

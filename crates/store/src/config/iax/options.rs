@@ -232,7 +232,7 @@ options! {
     forcejitterbuffer: YesNo = "no", "Even out when voice arrives where it is relayed, too: it is decoded and encoded anew for that, which costs quality with other formats than G.711.";
     maxjitterbuffer: Millis<20, 10_000> = "1000", "Longest time in milliseconds for which voice is held back to even out when it arrives.";
     trunkfreq: Millis<1, 1_000> = "20", "Milliseconds for which voice waits for that of other calls of a trunk.";
-    trunkmtu: Int<0, 65_000> = "1240", "Longest datagram of a trunk in octets; 0 is the default.";
+    trunkmtu: Int<0, 65_000> = "1240", "Longest datagram of a trunk in octets; 0 is the longest of IAX2, 1,472.";
     trunkmaxsize: Int<1, 1_000_000> = "128000", "Octets of voice that may wait on a trunk.",
         Ignored "128000" "a trunk is sent when its datagram is full";
     trunktimestamps: YesNo = "yes", "Give the voice of each call of a trunk its time.";

@@ -24,11 +24,13 @@ pub struct Register {
 }
 
 impl Register {
-    /// Takes a line apart; `None` when it has no user or no host.
-    pub(super) fn parse(text: &str, place: &Place) -> Option<Self> {
-        // Passwords may hold an @, hosts never do. What follows a `?` or `/` is the old form's extension.
+    /// Takes a line apart, and says what stands behind the host, with its `/` or `?`; `None` when it has no user or no
+    /// host. IAX2 tells a registrar no extension (RFC 5456 §6.1), so that nothing has a meaning there.
+    pub(super) fn parse<'a>(text: &'a str, place: &Place) -> Option<(Self, &'a str)> {
+        // Passwords may hold an @, hosts never do.
         let (who, at) = text.trim().rsplit_once('@')?;
-        let at = at.split(['?', '/']).next().unwrap_or(at).trim();
+        let (at, behind) = at.split_at(at.find(['?', '/']).unwrap_or(at.len()));
+        let at = at.trim();
         let (username, secret) = who.split_once(':').unwrap_or((who, ""));
         let (host, port) = host_and_port(at, PORT)?;
         if username.trim().is_empty() {
@@ -37,13 +39,14 @@ impl Register {
         let secret = secret.trim();
         let outkey =
             secret.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|key| !key.is_empty());
-        Some(Self {
+        let register = Self {
             username: username.trim().to_owned(),
             secret: if outkey.is_some() { Secret::default() } else { Secret::new(secret) },
             outkey: outkey.map(str::to_owned),
             host,
             port,
             place: place.clone(),
-        })
+        };
+        Some((register, behind))
     }
 }

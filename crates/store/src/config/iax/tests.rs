@@ -113,7 +113,6 @@ fn register_lines_are_taken_apart() {
         ("us:p@ss:word@iax.example.com:5036", Some(("us", "p@ss:word", None, "iax.example.com", 5036))),
         ("us:[mykey]@192.0.2.1:4570", Some(("us", "", Some("mykey"), "192.0.2.1", 4570))),
         ("us:secret@[2001:db8::1]:4570", Some(("us", "secret", None, "2001:db8::1", 4570))),
-        ("us:secret@host?peer", Some(("us", "secret", None, "host", 4569))),
         ("us:secret", None),
         ("@host", None),
         ("us:secret@", None),
@@ -126,6 +125,26 @@ fn register_lines_are_taken_apart() {
         });
         assert_eq!(read, expected, "{line}");
         assert_eq!(!told.is_empty(), expected.is_none(), "{line}: {told}");
+    }
+}
+
+#[test]
+fn rfc5456_6_1_an_extension_in_a_register_line_is_named_with_its_line_and_is_no_part_of_the_host() {
+    for (line, host, port, behind) in [
+        ("us:secret@host/100", "host", 4569, "'/100'"),
+        ("us:secret@host:5036/100", "host", 5036, "'/100'"),
+        ("us:secret@[2001:db8::1]:4570/100", "2001:db8::1", 4570, "'/100'"),
+        ("us:secret@host/", "host", 4569, "'/'"),
+        ("us:secret@host?peer", "host", 4569, "'?peer'"),
+        ("us:[key]@host?peer/100", "host", 4569, "'?peer/100'"),
+        ("us:/sec?ret@host", "host", 4569, ""),
+    ] {
+        let (iax, told) = read(&format!("[general]\nregister => {line}\n"));
+        let register = &iax.registrations[0];
+        assert_eq!((&register.host[..], register.port), (host, port), "{line}");
+        assert_eq!(told.is_empty(), behind.is_empty(), "{line}: {told}");
+        let names = told.contains(":2") && told.contains(behind) && told.contains("take ");
+        assert!(behind.is_empty() || names, "{line}: {told}");
     }
 }
 
@@ -188,7 +207,7 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
         ("a wrong type", "type=fiend\n".to_owned(), "neither peer, user nor friend", "type=friend"),
         ("a wrong rule", format!("{sound}deny=everyone\n"), "[x] is skipped", "192.0.2.0"),
         ("no format", format!("{sound}disallow=all\n"), "allows no format", "allow=ulaw"),
-        ("video", format!("{sound}allow=ulaw,h264\n"), "h264 is not offered", "go on with sound"),
+        ("video", format!("{sound}allow=ulaw,h265,h264\n"), "no word for h265: it is not", "allow h264"),
         ("unknown", format!("{sound}qualfy=yes\n"), "has no option `qualfy`", "`qualify`"),
         ("a wrong method", format!("{sound}auth=md4\n"), "which there is not", "auth=md5"),
         ("a source", format!("{sound}sourceaddress=192.0.2.9\n"), "has no effect", "bindaddr=192.0.2.9"),
@@ -199,7 +218,7 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
         assert_eq!(iax.users.is_empty() && iax.peers.is_empty(), skipped, "{name}");
     }
     for (name, lines, said) in [
-        ("video for all", "allow=vp8,ulaw,h264\n", "vp8, h264 is not offered"),
+        ("video for all", "allow=vp9,ulaw,av1\n", "no word for vp9, av1: it is not offered"),
         ("plaintext for all", "auth=plaintext\n", "auth of [general]"),
         ("no tokens for all", "calltokenoptional=0.0.0.0/0.0.0.0\n", "use up the call numbers"),
         ("turned expiry", "minregexpire=120\nmaxregexpire=90\n", "which holds for both"),
@@ -209,6 +228,15 @@ fn what_is_dangerous_or_cannot_work_is_told_with_a_remedy() {
     }
     let (_, told) = read(&format!("[general]\n[x]\n{sound}"));
     assert_eq!(told, "", "what is sound draws no remark");
+    for (name, lines, expected) in [
+        ("no line", "", vec![]),
+        ("bandwidth", "bandwidth=high\n", vec![]),
+        ("named", "allow=h264,ulaw,vp8\n", vec![FormatId::H264, FormatId::VP8]),
+    ] {
+        let (iax, told) = read(&format!("[general]\n{lines}[x]\n{sound}"));
+        let video: Vec<FormatId> = iax.users["x"].allow.video.iter().collect();
+        assert_eq!((video, &told[..]), (expected, ""), "{name}");
+    }
 }
 
 #[test]
