@@ -251,11 +251,13 @@ fn cold(each_way: Duration, place: &str) {
     let (report, total) = loop {
         std::thread::sleep(Duration::from_millis(2));
         let report = peers.report();
-        if report.begun >= u64::from(IAX_PEERS) {
+        let has_begun = report.begun >= u64::from(IAX_PEERS);
+        if has_begun {
             peers.set_rate(1e-3);
         }
+        // Some may have begun once more before they were told to rest.
         let done = report.registered + report.refused + report.lost;
-        if done >= u64::from(IAX_PEERS) || begun.elapsed() > Duration::from_secs(30) {
+        if has_begun && done >= report.begun || begun.elapsed() > Duration::from_secs(30) {
             break (report, begun.elapsed().as_secs_f64());
         }
     };
