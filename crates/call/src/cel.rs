@@ -239,7 +239,7 @@ impl Cel {
 }
 
 /// A string of JSON (RFC 8259 §7).
-fn quote(text: &str, out: &mut String) {
+pub(crate) fn quote(text: &str, out: &mut String) {
     use std::fmt::Write as _;
     out.push('"');
     for c in text.chars() {

@@ -257,6 +257,8 @@ pub struct Core {
     /// Who is to take seats in conferences, as drivers have asked.
     pub(crate) stand_ins: Vec<crate::StandIn>,
     pub(crate) couplings: Vec<crate::Coupling>,
+    /// What members of conferences are to be told in their calls.
+    pub(crate) documents: crate::conference::Documents,
     /// How transferred calls came on: the number that [`Channel::advance_watch`] was given, and what happened.
     pub advances: Vec<(u64, Advance)>,
     /// Calls that have entered the dialplan since start.
@@ -352,6 +354,7 @@ impl Core {
             exchanges: Vec::new(),
             stand_ins: Vec::new(),
             couplings: Vec::new(),
+            documents: Default::default(),
             advances: Vec::new(),
             calls_processed: 0,
             channels: Vec::new(),

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::{Cause, ChannelId, Instant};
 
+use crate::conference::DOCUMENT_TYPE;
 use crate::exec::Story;
 use crate::{Advance, ChanState, Core, Executor, Indication, Interception, Level, Request, TaskId, Tech};
 
@@ -165,16 +166,25 @@ impl Shard {
         self.exec.borrow_mut().expire(now);
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();
-            let Some((id, story)) = self.exec.borrow_mut().take_ready() else { return };
+            let Some((id, story)) = self.exec.borrow_mut().take_ready() else { break };
             self.poll(id, story);
         }
         self.hand_over_wakes();
+        self.documents_pending();
+    }
+    /// Sends what members of conferences are told in their calls.
+    fn documents_pending(&self) {
+        let documents = self.core.borrow_mut().take_documents();
+        for (id, document) in documents {
+            self.with_tech(id, |tech, core| tech.send_document(core, id, DOCUMENT_TYPE, &document));
+        }
     }
     /// When [`Shard::run`] next wants to be called; `Instant::ZERO`: at once.
     pub fn deadline(&self) -> Option<Instant> {
         {
             let core = self.core.borrow();
-            if !core.woken.is_empty() || !core.paused.is_empty() || !core.exchanges.is_empty() {
+            let waits = [core.woken.is_empty(), core.paused.is_empty(), core.exchanges.is_empty()];
+            if waits.contains(&false) || !core.documents.is_empty() {
                 return Some(Instant::ZERO);
             }
         }

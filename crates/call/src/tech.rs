@@ -75,6 +75,11 @@ pub trait Tech {
     fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool;
     /// Sends text (`SendText`); `false`: not possible.
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
+    /// Sends a document of this type (RFC 3428 §8) in its call; `false`: not possible, as with channels that carry plain
+    /// text at most.
+    fn send_document(&mut self, _core: &mut Core, _channel: ChannelId, _kind: &str, _document: &str) -> bool {
+        false
+    }
     /// Tells the user of a channel what its call costs. The error says why it is not told.
     fn advise_charge(
         &mut self,

@@ -20,6 +20,7 @@ exten => leader,1,ConfBridge(lecture,plain,leader)
 exten => keys,1,ConfBridge(board,taped,member,keys)
  same => n,Set(DB(conference/${CALLERID(num)})=${CONFBRIDGE_RESULT})
 exten => named,1,ConfBridge(board,taped,named)
+exten => told,1,ConfBridge(told,told,browser)
 ";
 
 /// What is heard besides the phones: the question for a PIN, music, a beep.
@@ -50,6 +51,15 @@ record_file_timestamp=no
 [member]
 type=user
 announce_only_user=no
+[told]
+type=bridge
+template=plain
+enable_events=yes
+[browser]
+type=user
+template=member
+send_events=yes
+echo_events=no
 [guest]
 type=user
 template=member
@@ -316,6 +326,35 @@ fn consoles_record_lock_and_show_what_there_is() {
         assert!(said.contains(words), "{command}: {said}");
     }
     assert_eq!(server.database("conference", "alice"), "KICKED");
+    alice.hang_up();
+    server.until_idle();
+}
+
+#[test]
+fn rfc3428_members_are_told_in_their_calls_who_comes_and_goes() {
+    let server = server("conference-told");
+    let mut alice = Phone::new(server.site.sip, "alice");
+    let told = |phone: &mut Phone| {
+        let message = phone.expect("MESSAGE");
+        phone.respond(&message, 200, "OK", false);
+        assert_eq!(message.must("Content-Type"), "application/x-asterisk-confbridge-event+json");
+        message.text()
+    };
+    alice.must_call("told");
+    let welcome = told(&mut alice);
+    assert!(
+        welcome.contains("\"type\":\"ConfbridgeWelcome\"") && welcome.contains("PJSIP/alice-"),
+        "{welcome}"
+    );
+    let mut carol = Phone::new(server.site.sip, "carol");
+    carol.must_call("told");
+    let join = told(&mut alice);
+    assert!(join.contains("\"type\":\"ConfbridgeJoin\"") && join.contains("PJSIP/carol-"), "{join}");
+    let welcome = told(&mut carol);
+    assert!(welcome.contains("PJSIP/alice-") && welcome.contains("PJSIP/carol-"), "{welcome}");
+    carol.hang_up();
+    let leave = told(&mut alice);
+    assert!(leave.contains("\"type\":\"ConfbridgeLeave\"") && leave.contains("PJSIP/carol-"), "{leave}");
     alice.hang_up();
     server.until_idle();
 }

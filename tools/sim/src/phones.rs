@@ -196,6 +196,10 @@ impl Tech for SimTech {
         self.say(core, channel, &format!("is sent text: {text}"));
         true
     }
+    fn send_document(&mut self, core: &mut Core, channel: ChannelId, kind: &str, document: &str) -> bool {
+        self.say(core, channel, &format!("is sent {kind}: {document}"));
+        true
+    }
     fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
         self.say(core, channel, &format!("is transferred to {target}"));
         true

@@ -12,11 +12,14 @@ use base::{BridgeId, ChannelId, Clip, Command, Instant, MemberSettings, RoomId};
 
 use crate::{ChanEvent, Core, Notice};
 
+mod documents;
 mod menu;
 mod profile;
 mod record;
 mod video;
 
+pub use documents::DOCUMENT_TYPE;
+pub(crate) use documents::Documents;
 pub use menu::{Action, Menu, Step};
 pub use profile::{
     BRIDGE_ROWS, Bookings, BridgeProfile, Field, OptionRow, Pins, Rooms, SFU, SOUND_ROWS, Sounds, USER_ROWS,
@@ -44,6 +47,10 @@ pub struct Seat {
     pub tells_talking: bool,
     /// Texts of others do not reach it, nor its texts them.
     pub refuses_texts: bool,
+    /// It is told what happens, where the conference tells it.
+    pub reads_events: bool,
+    /// But for what it does itself.
+    pub misses_own_events: bool,
 }
 
 /// Who enters.
@@ -401,6 +408,7 @@ impl Core {
         self.bridge_enter(bridge, id);
         self.media(Command::Enter { stream, room, mixing: profile.mixing(), member: settings });
         self.conference_notice(id, MemberChange::Entered);
+        self.conference_tell_newcomer(id);
         self.conference_show(name);
         let begins = seat.is_marked && marked == 0 && self.conference_waiting(name, false);
         self.conference_rouse(name, id);
@@ -622,6 +630,7 @@ impl Core {
         }
     }
     fn conference_notice(&mut self, id: ChannelId, change: MemberChange) {
+        self.conference_tell(id, change);
         self.notice(|core| {
             let conference = core.conferences.of(id)?;
             let member = conference.members.iter().find(|member| member.channel == id)?;

@@ -44,6 +44,8 @@ pub struct BridgeProfile {
     pub language: String,
     /// Context in which an extension is there as long as the conference; empty: none.
     pub register_in: String,
+    /// Members who want to know are told what happens, by documents in their calls.
+    pub tells_members: bool,
     /// What is heard when.
     pub sounds: Sounds,
 }
@@ -67,6 +69,7 @@ impl Default for BridgeProfile {
             record_command: String::new(),
             language: String::new(),
             register_in: String::new(),
+            tells_members: false,
             sounds: Sounds::default(),
         }
     }
@@ -318,7 +321,8 @@ pub const BRIDGE_ROWS: &[OptionRow<BridgeProfile>] = rows! {
     "binaural_active" => Field::Not("no", true, "all voices come from the middle") => "", "";
     "regcontext" => Field::Text(|p| &mut p.register_in) => "",
         "Context in which an extension of the conference's name is there as long as the conference.";
-    "enable_events" => Field::Not("no", true, "events are sent to managers, not to members") => "", "";
+    "enable_events" => Field::Flag(|p| &mut p.tells_members) => "no",
+        "Members with send_events are told what happens, by documents of JSON in their calls. See [conferences.md](conferences.md#events-in-the-call).";
 };
 
 /// The value of `video_mode` by which everybody would see everybody; it is obeyed as `follow_talker`.
@@ -397,7 +401,7 @@ pub const USER_ROWS: &[OptionRow<UserProfile>] = rows! {
     "dtmf_passthrough" => Field::Flag(|p| &mut p.passes_digits) => "no",
         "Digits that are no key of its menu are sent to the others.";
     "talk_detection_events" => Field::Flag(|p| &mut p.seat.tells_talking) => "no",
-        "Managers are told when it begins and ceases to talk.";
+        "Managers are told when it begins and ceases to talk, and so are members who are told what happens.";
     "dsp_drop_silence" => Field::Flag(|p| &mut p.seat.mixing.drop_silence) => "no",
         "Noise gate: what is no talking is not heard by the others.";
     "dsp_talking_threshold" => Field::Other("number 1 to 32767", set_threshold, |p| p.seat.mixing.talking_threshold.to_string()) => "160",
@@ -409,9 +413,11 @@ pub const USER_ROWS: &[OptionRow<UserProfile>] = rows! {
     "denoise" => Field::Not("no", true, "sound is not denoised") => "", "";
     "jitterbuffer" => Field::Not("*", false, "there is always one") => "", "";
     "text_messaging" => Field::Other("yes, no", set_texts, |p| yes_no(!p.seat.refuses_texts)) => "yes",
-        "Texts of others reach it, and its texts them.";
-    "send_events" => Field::Not("no", true, "events are sent to managers, not in the call") => "", "";
-    "echo_events" => Field::Not("*", true, "events are sent to managers, not in the call") => "", "";
+        "Texts of others reach it, and its texts them; without them it is not told what happens either.";
+    "send_events" => Field::Flag(|p| &mut p.seat.reads_events) => "no",
+        "It is told what happens, where the bridge profile has enable_events.";
+    "echo_events" => Field::Other("yes, no", set_echo, |p| yes_no(!p.seat.misses_own_events)) => "yes",
+        "It is told what it does itself as well: that it has come, talks, is muted.";
 };
 
 fn yes_no(on: bool) -> String {
@@ -427,6 +433,10 @@ fn set_review(profile: &mut UserProfile, text: &str) -> bool {
 
 fn set_texts(profile: &mut UserProfile, text: &str) -> bool {
     flag(text).map(|on| profile.seat.refuses_texts = !on).is_some()
+}
+
+fn set_echo(profile: &mut UserProfile, text: &str) -> bool {
+    flag(text).map(|on| profile.seat.misses_own_events = !on).is_some()
 }
 
 fn set_threshold(profile: &mut UserProfile, text: &str) -> bool {

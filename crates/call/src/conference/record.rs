@@ -101,6 +101,7 @@ impl Core {
         Some(file)
     }
     fn conference_record_notice(&mut self, name: &str, bridge: BridgeId, runs: bool) {
+        self.conference_tell_record(name, runs);
         let conference = name.to_owned();
         self.notice(|core| {
             let found = core.conferences.get(&conference)?;

@@ -116,8 +116,11 @@ impl Tech for SipDriver {
         .is_ok()
     }
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool {
+        self.send_document(core, channel, "text/plain", text)
+    }
+    fn send_document(&mut self, core: &mut Core, channel: ChannelId, kind: &str, document: &str) -> bool {
         let Some(dialog) = self.leg_of(channel, core).and_then(|leg| leg.dialog) else { return false };
-        let body = Body { content_type: "text/plain", bytes: text.as_bytes() };
+        let body = Body { content_type: kind, bytes: document.as_bytes() };
         self.with_stack(core, |stack, now, out| {
             stack.request_inside(dialog, (Method::Message, &[], Some(body)), now, out)
         })
