@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use call::voicemail::{Account, BoxName, BoxRules, MiniOwner, MiniTemplate, MiniVm, Voicemail};
@@ -24,6 +23,7 @@ fn site(dialplan: &str) -> World {
         fromstring: "PBX".into(),
         minsecs: 2,
         maxsecs: 30,
+        attachfmt: "gsm".into(),
         tz: "berlin".into(),
         language: "de".into(),
         ..BoxRules::default()
@@ -54,6 +54,14 @@ fn site(dialplan: &str) -> World {
     };
     let templates = [
         (
+            "dated",
+            MiniTemplate {
+                date_format: "%A, %d. %B %Y, %H:%M".into(),
+                locale: "de_DE".into(),
+                ..letter("Datum", "${MVM_DATE}", false)
+            },
+        ),
+        (
             "email-default",
             letter("From ${MVM_CIDNUM}", "${MVM_NAME}: ${MVM_DUR} on ${MVM_DATE} (${MVM_COUNTER})", true),
         ),
@@ -69,11 +77,13 @@ fn site(dialplan: &str) -> World {
             ..Voicemail::default()
         }),
         owners: [(alice.name, owner)].into(),
+        log_file: "minivm.log".into(),
         templates: templates.into_iter().map(|(name, letter)| (name.to_owned(), letter)).collect(),
     };
     world.settings(|settings| {
         settings.minivm = Arc::new(mini);
-        settings.directories = Directories(BTreeMap::from([("spool".to_owned(), "/spool".to_owned())]));
+        let directories = [("spool", "/spool"), ("log", "/var/log/pbx")];
+        settings.directories = Directories(directories.map(|(of, at)| (of.to_owned(), at.to_owned())).into());
     });
     world.mail(|mail| mail.recorded_secs = 5);
     world.watch();
@@ -193,6 +203,32 @@ fn a_letter_takes_no_file_along_that_is_no_recording() {
     let letters = world.mail(|mail| mail.letters.clone());
     assert!(letters.iter().all(|letter| letter.file.is_none()));
     assert!(warnings(&world).iter().any(|line| line.contains("is no recording")), "{:?}", warnings(&world));
+}
+
+#[test]
+fn a_date_is_in_the_words_of_the_template_and_what_is_attached_in_the_format_of_the_account() {
+    let plan = "exten => 1,1,MinivmNotify(alice@example.com,dated)";
+    let letters = run(plan, &[]).mail(|mail| mail.letters.clone());
+    assert_eq!(letters[0].body, "Samstag, 21. November 2026, 12:00");
+    assert_eq!(letters[0].file_format, "gsm");
+}
+
+#[test]
+fn each_recording_is_a_line_of_the_log_file_whether_it_is_kept_or_not() {
+    let plan =
+        "exten => 1,1,MinivmRecord(alice@example.com)\n same => n,MinivmRecord(carol@elsewhere.example)";
+    let world = run(plan, &[(6000, Act::Press('#')), (7500, Act::Press('#'))]);
+    let notes = world.mail(|mail| mail.notes.clone());
+    let start = |user: &str, priority: u32| {
+        format!(
+            "/var/log/pbx/minivm.log: {user}:default:1:{priority}:SIM/6001-00000000:\"Alice\" <6001>:Sat Nov 21 "
+        )
+    };
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with(&start("alice:example.com", 1)), "{notes:?}");
+    assert!(notes[0].ends_with(":OK:4711"), "{notes:?}");
+    assert!(notes[1].starts_with(&start("carol:elsewhere.example", 2)), "{notes:?}");
+    assert!(notes[1].ends_with(":IGNORED:"), "{notes:?}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub mod template;
 mod testenv;
 pub mod timing;
 pub mod vars;
+pub mod words;
 pub mod zone;
 
 pub use args::{Destination, Label, Options, Priority, condition, split_args};
@@ -50,4 +51,5 @@ pub use step::{Asks, Kind, Nested, Ready, Scratch, Step, SubCall, Target, Writte
 pub use template::{Template, expand_text, set_by_name};
 pub use timing::Timing;
 pub use vars::{Builtin, Inherit, Symbols, Var, VarId, VarName, Vars};
+pub use words::Words;
 pub use zone::{Civil, Offset};

@@ -1,25 +1,10 @@
-//! Times as text in the C locale, and back.
+//! Times as text in the C locale, or with the names of another one, and back.
 
 use std::fmt::Write as _;
 
 use crate::env::Wall;
+use crate::words::{ENGLISH, Words};
 use crate::zone::{Civil, DAY, Offset, days_from_date};
-
-const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 fn name<'a>(names: &[&'a str], at: u32) -> &'a str {
     usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or("?")
@@ -54,6 +39,11 @@ fn iso_week(civil: &Civil) -> (i64, u32) {
 /// `%q` is milliseconds, `%1q` to `%6q` are so many digits of the second's fraction, as in Asterisk. What is no conversion
 /// stays as it is.
 pub fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
+    format_in(&ENGLISH, wall, offset, pattern, out);
+}
+
+/// The same with other names of days and months. The order of compound conversions stays that of the C locale.
+pub fn format_in(words: &Words, wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
     let c = Civil::at(wall.seconds, offset.seconds);
     let twelve = if c.hour.is_multiple_of(12) { 12 } else { c.hour % 12 };
     let mut symbols = pattern.chars();
@@ -76,16 +66,16 @@ pub fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
             break;
         };
         let _ = match letter {
-            'a' => write!(out, "{}", short(name(&WEEKDAYS, c.weekday))),
-            'A' => write!(out, "{}", name(&WEEKDAYS, c.weekday)),
-            'b' | 'h' => write!(out, "{}", short(name(&MONTHS, c.month - 1))),
-            'B' => write!(out, "{}", name(&MONTHS, c.month - 1)),
-            'c' => return_to(wall, offset, "%a %b %e %H:%M:%S %Y", out),
+            'a' => write!(out, "{}", name(&words.short_days, c.weekday)),
+            'A' => write!(out, "{}", name(&words.days, c.weekday)),
+            'b' | 'h' => write!(out, "{}", name(&words.short_months, c.month - 1)),
+            'B' => write!(out, "{}", name(&words.months, c.month - 1)),
+            'c' => return_to(words, wall, offset, "%a %b %e %H:%M:%S %Y", out),
             'C' => write!(out, "{:02}", c.year.div_euclid(100)),
             'd' => write!(out, "{:02}", c.day),
-            'D' | 'x' => return_to(wall, offset, "%m/%d/%y", out),
+            'D' | 'x' => return_to(words, wall, offset, "%m/%d/%y", out),
             'e' => write!(out, "{:2}", c.day),
-            'F' => return_to(wall, offset, "%Y-%m-%d", out),
+            'F' => return_to(words, wall, offset, "%Y-%m-%d", out),
             'g' => write!(out, "{:02}", iso_week(&c).0.rem_euclid(100)),
             'G' => write!(out, "{}", iso_week(&c).0),
             'H' => write!(out, "{:02}", c.hour),
@@ -102,12 +92,12 @@ pub fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
                 let fraction = format!("{:06}", wall.micros.min(999_999));
                 write!(out, "{}", fraction.get(..digits).unwrap_or(""))
             }
-            'r' => return_to(wall, offset, "%I:%M:%S %p", out),
-            'R' => return_to(wall, offset, "%H:%M", out),
+            'r' => return_to(words, wall, offset, "%I:%M:%S %p", out),
+            'R' => return_to(words, wall, offset, "%H:%M", out),
             's' => write!(out, "{}", wall.seconds),
             'S' => write!(out, "{:02}", c.second),
             't' => write!(out, "\t"),
-            'T' | 'X' => return_to(wall, offset, "%H:%M:%S", out),
+            'T' | 'X' => return_to(words, wall, offset, "%H:%M:%S", out),
             'u' => write!(out, "{}", if c.weekday == 0 { 7 } else { c.weekday }),
             'U' => write!(out, "{:02}", (c.yearday + 7 - c.weekday) / 7),
             'V' => write!(out, "{:02}", iso_week(&c).1),
@@ -128,8 +118,14 @@ pub fn format(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) {
 }
 
 /// Formats a compound conversion by its parts.
-fn return_to(wall: Wall, offset: &Offset, pattern: &str, out: &mut String) -> std::fmt::Result {
-    format(wall, offset, pattern, out);
+fn return_to(
+    words: &Words,
+    wall: Wall,
+    offset: &Offset,
+    pattern: &str,
+    out: &mut String,
+) -> std::fmt::Result {
+    format_in(words, wall, offset, pattern, out);
     Ok(())
 }
 
@@ -188,13 +184,13 @@ fn read<'t>(mut text: &'t str, pattern: &str, parts: &mut Parts) -> Option<&'t s
             }
             'm' => (parts.month, text) = some(number(text, 2, 1..=12)?),
             'b' | 'B' | 'h' => {
-                let (month, rest) = named(&MONTHS, text)?;
+                let (month, rest) = named(&ENGLISH.months, text)?;
                 (parts.month, text) = (Some(month + 1), rest);
             }
             'd' | 'e' => (parts.day, text) = some(number(text, 2, 1..=31)?),
             'j' => (parts.yearday, text) = some(number(text, 3, 1..=366)?),
             's' => (parts.epoch, text) = some(number(text, 12, 0..=i64::MAX)?),
-            'a' | 'A' => text = named(&WEEKDAYS, text)?.1,
+            'a' | 'A' => text = named(&ENGLISH.days, text)?.1,
             'H' | 'k' => (parts.hour, text) = number(text, 2, 0..=23)?,
             'I' | 'l' => {
                 parts.twelve = true;

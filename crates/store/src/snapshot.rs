@@ -378,17 +378,31 @@ impl<'a> Reading<'a> {
                         .collect()
                 },
             );
-            self.files.extend(read.into_iter().map(|path| {
-                let path = PathBuf::from(path);
-                let time = modified(&path);
-                (path, time)
-            }));
+            read.into_iter().for_each(|path| self.remember(path));
         }
         self.ran_exec |= file.as_ref().is_ok_and(|file| file.ran_exec);
         match file {
             Err(LoadError::Invalid) => None,
             file => self.kept.families.complete(name, file.ok()),
         }
+    }
+
+    /// A file that was read, whose change a reload is to see.
+    fn remember(&mut self, path: String) {
+        if self.on_disk {
+            let path = PathBuf::from(path);
+            let time = modified(&path);
+            self.files.push((path, time));
+        }
+    }
+
+    /// `minivm.conf`, and the texts of letters that it names.
+    fn minivm(&mut self) -> Arc<call::voicemail::MiniVm> {
+        let Some(file) = self.file("minivm.conf") else { return Arc::default() };
+        for name in crate::config::minivm::message_files(&file) {
+            self.remember(self.source.full_name(name));
+        }
+        Arc::new(crate::config::minivm::read(&file, &*self.source, self.findings))
     }
 
     fn whole(&self, name: &str) -> Place {
@@ -546,7 +560,7 @@ impl<'a> Reading<'a> {
             agents: self.read("agents.conf", Agents::read),
             amd: self.read("amd.conf", Amd::read),
             tts: self.read("tts.conf", crate::config::tts::read),
-            minivm: Arc::new(self.read("minivm.conf", crate::config::minivm::read)),
+            minivm: self.minivm(),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
             prometheus,

@@ -21,6 +21,8 @@ pub struct MailStore {
     pub pins: BTreeMap<BoxName, String>,
     /// Letters, as they were to be written.
     pub letters: Vec<call::voicemail::Letter>,
+    /// Lines that were added to files: `path: line`.
+    pub notes: Vec<String>,
     /// Seconds that every recording is long.
     pub recorded_secs: u32,
     /// Nothing can be written.
@@ -97,6 +99,10 @@ impl Post {
             Job::List(of, folder) => Posted::Messages(mail.folder(&of, folder).clone()),
             Job::Count(_) => Posted::Done,
             Job::Forget(held) => Posted::Is(mail.forgotten.insert(held.file)),
+            Job::Note(path, line) => {
+                mail.notes.push(format!("{}: {line}", path.display()));
+                Posted::Done
+            }
             Job::Load(of, sound, _) => {
                 let name = match sound {
                     Sound::Message(_, message) => format!("message {}", message.info.id),

@@ -2,6 +2,7 @@
 
 use call::voicemail::{Account, Attach, Change, Folder, Job, Letter, Message, Posted};
 use call::{Level, LinkWant};
+use dialplan::{Wall, Words};
 
 use super::Visit;
 use crate::Call;
@@ -121,7 +122,7 @@ impl Visit<'_> {
         let number = (message.number + 1).to_string();
         let zone = self.vm.zone_of(account).zone;
         let format = if is_page { &rules.pagerdateformat } else { &rules.emaildateformat };
-        let date = call.read(&format!("STRFTIME({},{zone},{format})", info.time));
+        let date = date_text(call, info.time, &zone, format, &rules.locale);
         let file = format!("msg{:04}", message.number);
         let length = format!("{}:{:02}", info.duration / 60, info.duration % 60);
         let lent = Lent::new(
@@ -191,6 +192,16 @@ impl Visit<'_> {
             headers: if is_page { Vec::new() } else { headers },
             attach: (rules.attach && !is_page).then_some(attach),
             file: None,
+            file_format: String::new(),
         }
     }
+}
+
+/// A moment, seconds since the epoch, as clocks in a zone show it, in the words of a locale that is known.
+pub(super) fn date_text(call: &Call, time: i64, zone: &str, format: &str, locale: &str) -> String {
+    let offset = call.chan.core(|core| core.services.wall.offset(time, zone));
+    let words = Words::of(locale).unwrap_or(&dialplan::words::ENGLISH);
+    let mut text = String::new();
+    dialplan::strftime::format_in(words, Wall { seconds: time, micros: 0 }, &offset, format, &mut text);
+    text
 }

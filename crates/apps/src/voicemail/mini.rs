@@ -9,7 +9,7 @@ use call::{Level, Progress, Stop};
 use dialplan::Fault;
 
 use super::leave::Wish;
-use super::letter::Lent;
+use super::letter::{Lent, date_text};
 use super::record::Ended;
 use super::{Visit, options};
 use crate::call_ctx::args;
@@ -109,7 +109,9 @@ pub(super) async fn record(call: &Call, text: &str) -> Outcome {
     };
     let cut = if recorded.ended == Ended::Silence { mini.visit.vm.max_silence } else { None };
     let seconds = (call.chan.now() - began).saturating_sub(cut.unwrap_or_default()).as_secs();
-    if recorded.ended == Ended::Failed || seconds < u64::from(mini.account.rules.minsecs) {
+    let kept = recorded.ended != Ended::Failed && seconds >= u64::from(mini.account.rules.minsecs);
+    mini.note(seconds, kept);
+    if !kept {
         let _ = mini.visit.post(Job::Forget(recorded.held)).await;
         call.set(STATUS, "FAILED");
         return match recorded.ended {
@@ -202,8 +204,8 @@ impl Mini<'_> {
         let said = call.read("CALLERID(all)");
         let (now, random) =
             call.chan.core(|core| (core.services.wall.now_micros().div_euclid(1_000_000), core.random()));
-        let zone = self.visit.zone();
-        let date = call.read(&format!("STRFTIME({now},{zone},{})", template.date_format));
+        let zone = self.visit.vm.zone_of(account).zone;
+        let date = date_text(call, now, &zone, &template.date_format, &template.locale);
         let seconds: u64 = call.get("MVM_DURATION").and_then(|text| text.parse().ok()).unwrap_or(0);
         let lent = Lent::new(
             call,
@@ -250,14 +252,47 @@ impl Mini<'_> {
             headers: Vec::new(),
             attach: None,
             file: found,
+            file_format: rules.attachfmt.clone(),
         }
     }
-}
-
-impl Visit<'_> {
-    /// The zone that dates of a letter are in.
-    fn zone(&self) -> String {
-        self.vm.zones.values().next().map(|zone| zone.zone.clone()).unwrap_or_default()
+    /// Adds a line on what was recorded to the file of `logfile`.
+    fn note(&self, seconds: u64, kept: bool) {
+        if self.mini.log_file.is_empty() {
+            return;
+        }
+        let (call, name) = (self.visit.call, &self.account.name);
+        call.settle();
+        let account_code = self.mini.owners.get(name).map(|owner| owner.account_code.clone());
+        let Ok((location, channel)) = call.chan.with(|c| (c.location.clone(), c.name.clone())) else {
+            return;
+        };
+        let said = call.read("CALLERID(all)");
+        let time = call.chan.core(|core| core.services.wall.now_micros().div_euclid(1_000_000));
+        let date = date_text(call, time, "", "%a %b %d %r %Z %Y", "");
+        let parts = [
+            name.mailbox().to_owned(),
+            name.context().to_owned(),
+            location.context,
+            location.exten,
+            location.priority.to_string(),
+            channel.to_string(),
+            said,
+            date,
+            time.to_string(),
+            seconds.to_string(),
+            if kept { "OK" } else { "IGNORED" }.to_owned(),
+            account_code.unwrap_or_default(),
+        ];
+        // One line, whatever a caller calls himself.
+        let line = parts.join(":").replace(|c: char| c.is_control(), " ");
+        let path = call.chan.core(|core| {
+            let folder = core.settings.directories.0.get("log").cloned().unwrap_or_default();
+            Path::new(&folder).join(&self.mini.log_file)
+        });
+        call.chan.core(|core| {
+            let ticket = core.services.post.ask(Job::Note(path, line));
+            core.services.post.leave(ticket);
+        });
     }
 }
 

@@ -23,6 +23,8 @@ pub struct MiniTemplate {
     pub attach: bool,
     /// `${MVM_DATE}`, as strftime has it.
     pub date_format: String,
+    /// In the words of which locale; empty: English.
+    pub locale: String,
 }
 
 /// What MiniVM knows of an account beside what every mailbox has.
@@ -49,6 +51,8 @@ pub struct MiniVm {
     pub owners: BTreeMap<BoxName, MiniOwner>,
     /// Letters by name.
     pub templates: BTreeMap<String, MiniTemplate>,
+    /// File that has a line for each recording; empty: none. A relative one lies in the log directory.
+    pub log_file: String,
 }
 
 impl MiniVm {

@@ -122,8 +122,10 @@ pub struct Letter {
     /// Headers beside the usual ones.
     pub headers: Vec<(String, String)>,
     pub attach: Option<Attach>,
-    /// A file that goes along as it is, whose name is kept.
+    /// A file that goes along, whose name is kept.
     pub file: Option<PathBuf>,
+    /// The format that it is brought to; empty: it goes as it is.
+    pub file_format: String,
 }
 
 /// What is to be done.
@@ -151,6 +153,8 @@ pub enum Job {
     Write(Box<Letter>),
     /// A recording that nobody wants; answers whether it was there.
     Forget(Held),
+    /// Adds a line to a file.
+    Note(PathBuf, String),
 }
 
 /// What came of a job.

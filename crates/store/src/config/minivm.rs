@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use call::voicemail::{Account, BoxName, BoxRules, MiniOwner, MiniTemplate, MiniVm, Voicemail};
-use conf::{File, Findings, Section};
+use conf::{File, Findings, Section, Source};
 
 use super::kind::{Decibels, Hidden, Int, Lines, Text, YesNo};
 use super::voicemail::{extension, unescaped, zone};
 use super::{Object as _, options, read_object};
 
+/// Longest text of a letter that a file may hold, bytes: many pages.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Subject and body of a letter when no template says otherwise.
 const SUBJECT: &str = "New voicemail from ${MVM_CALLERID}";
 const BODY: &str = "Dear ${MVM_NAME}:\n\nYou were just left a ${MVM_DUR} long message (number ${MVM_COUNTER})\n\
@@ -43,8 +45,8 @@ options! {
     pagerdateformat: Text = "%A, %d %B %Y at %H:%M:%S", "${MVM_DATE} of pages.";
     attachmedia: YesNo = "yes", "The recording goes with the letter.";
     charset: Text = "UTF-8", "Character set of letters.", Ignored "*" "letters are UTF-8";
+    logfile: Text = "", "File that has a line for each recording of MinivmRecord; a relative one lies in astlogdir.";
     @recognised {
-        "logfile" "" Later "no log of messages of its own is written";
         "pollmailboxes" "*" Ignored "there is nothing to be counted";
         "skipms" "*" Ignored "nothing is wound";
         "maxlogins" "*" Ignored "nobody logs in";
@@ -60,10 +62,10 @@ options! {
     fromname as "from": Text = "", "Name of the sender; empty: fromstring.";
     attachmedia: YesNo = "yes", "The recording goes with the letter.";
     dateformat: Text = "", "${MVM_DATE}, as strftime has it.";
+    messagefile: Text = "", "File that has the text; a relative one lies in the configuration directory.";
+    locale: Text = "", "Locale of ${MVM_DATE}, such as de_DE: the names of days and months; empty: English.";
     @recognised {
-        "messagefile" "" Later "write the text into messagebody";
-        "charset" "*" Ignored "letters are UTF-8";
-        "locale" "*" Later "dates are in English";
+        "charset" "*" Ignored "letters are UTF-8, and a messagefile that is not is read as ISO 8859-1";
         "language" "*" Ignored "it says nothing about a letter";
     }
 }
@@ -85,7 +87,7 @@ options! {
     setvar: Lines = "", "Variables for MINIVMACCOUNT(): name=value.";
     volgain: Decibels = "0.0", "What is mailed is so much louder; without the line, as the general section says.";
     alias: Text = "", "Another name for it: user@domain.";
-    attachfmt: Text = "", "Format of what is attached.", Later "" "it is that of the recording";
+    attachfmt: Text = "", "Format of what is attached; empty: that of the recording.";
     @recognised {
         "options" "" Later "what they ask for does not exist";
     }
@@ -96,8 +98,16 @@ pub(crate) fn rows() -> Vec<super::Row> {
     [MiniVmGeneral::rows(), MiniVmTemplate::rows(), MiniVmAccount::rows()].concat()
 }
 
-/// Reads the file.
-pub fn read(file: &File, findings: &mut Findings) -> MiniVm {
+/// Files that have texts of letters.
+pub(crate) fn message_files(file: &File) -> impl Iterator<Item = &str> {
+    let lines = file.sections.iter().flat_map(|section| &section.variables);
+    let names =
+        lines.filter(|line| line.name.eq_ignore_ascii_case("messagefile")).map(|line| line.value.trim());
+    names.filter(|name| !name.is_empty())
+}
+
+/// Reads the file, and the texts of letters that it names.
+pub fn read(file: &File, source: &dyn Source, findings: &mut Findings) -> MiniVm {
     let general = file
         .section("general")
         .and_then(|section| read_object::<MiniVmGeneral>(section, findings, &mut |_, _, _| false))
@@ -134,7 +144,7 @@ pub fn read(file: &File, findings: &mut Findings) -> MiniVm {
             voicemail.zones.extend(section.variables.iter().filter_map(|line| zone(line, findings)));
         } else if let Some(template) = name.strip_prefix("template-") {
             if let Some(read) = read_object::<MiniVmTemplate>(section, findings, &mut |_, _, _| false) {
-                templates.insert(template.to_owned(), letter(&read, &general));
+                templates.insert(template.to_owned(), letter(&read, &general, source, findings));
             }
         } else if let Some((account, owner, alias)) = account(section, &rules, findings) {
             if let Some(alias) = alias {
@@ -144,7 +154,18 @@ pub fn read(file: &File, findings: &mut Findings) -> MiniVm {
             voicemail.accounts.insert(account.name.clone(), Arc::new(account));
         }
     }
-    MiniVm { voicemail: Arc::new(voicemail), owners, templates }
+    MiniVm { voicemail: Arc::new(voicemail), owners, templates, log_file: general.logfile }
+}
+
+/// The text of a letter that lies in a file of its own, as it is.
+fn message_of(name: &str, source: &dyn Source) -> Result<String, String> {
+    let bytes = source.read(name).map_err(|why| why.to_string())?;
+    if bytes.len() > MESSAGE_BYTES_MAX {
+        return Err(format!("it is longer than {MESSAGE_BYTES_MAX} bytes"));
+    }
+    // Each byte is a character of ISO 8859-1, which such files were written in before.
+    let latin = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect();
+    Ok(String::from_utf8(bytes).unwrap_or_else(|why| latin(why.as_bytes())))
 }
 
 /// What the two templates say that hold without another.
@@ -157,6 +178,7 @@ fn defaults(general: &MiniVmGeneral) -> BTreeMap<String, MiniTemplate> {
         from_address: String::new(),
         attach,
         date_format: date.to_owned(),
+        locale: String::new(),
     };
     let email =
         template(&general.emailsubject, &general.emailbody, &general.emaildateformat, general.attachmedia);
@@ -164,11 +186,28 @@ fn defaults(general: &MiniVmGeneral) -> BTreeMap<String, MiniTemplate> {
     [(DEFAULT_EMAIL.to_owned(), email), (DEFAULT_PAGER.to_owned(), pager)].into()
 }
 
-fn letter(read: &MiniVmTemplate, general: &MiniVmGeneral) -> MiniTemplate {
+fn letter(
+    read: &MiniVmTemplate,
+    general: &MiniVmGeneral,
+    source: &dyn Source,
+    findings: &mut Findings,
+) -> MiniTemplate {
     let or = |text: &str, otherwise: &str| unescaped(if text.is_empty() { otherwise } else { text });
+    let file = Some(read.messagefile.trim()).filter(|name| !name.is_empty());
+    let text = file.and_then(|name| match message_of(name, source) {
+        Ok(text) => Some(text),
+        Err(why) => {
+            let message = format!("messagefile {} cannot be read: {why}", source.full_name(name));
+            let remedy = "correct the name, or write the text into messagebody";
+            findings.warning(read.origin.place_of("messagefile"), message, remedy);
+            None
+        }
+    });
+    super::voicemail::known_locale(&read.locale, read.origin.place_of("locale"), findings);
     MiniTemplate {
         subject: or(&read.subject, SUBJECT),
-        body: or(&read.messagebody, BODY),
+        body: text.unwrap_or_else(|| or(&read.messagebody, BODY)),
+        locale: read.locale.trim().to_owned(),
         from_name: read.fromname.clone(),
         from_address: read.fromaddress.clone(),
         attach: read.attachmedia,
@@ -212,6 +251,15 @@ fn account(
     rules.language.clone_from(&read.language);
     if !read.serveremail.is_empty() {
         rules.serveremail.clone_from(&read.serveremail);
+    }
+    let format = extension(read.attachfmt.trim());
+    if format.is_empty() || codec::Recording::new(format).is_some() {
+        format.clone_into(&mut rules.attachfmt);
+    } else {
+        let message =
+            format!("what is attached cannot be brought to '{format}'; it stays as it was recorded");
+        let remedy = "write wav, wav49, gsm, ulaw, alaw, g722 or sln";
+        findings.warning(read.origin.place_of("attachfmt"), message, remedy);
     }
     if read.origin.has("volgain") {
         rules.volgain = read.volgain;
@@ -260,14 +308,21 @@ mod tests {
             "minivm.conf",
             "[general]\nformat=wav49|gsm\nmaxmessage=60\nserveremail=pbx@example.com\nlogfile=/tmp/x\n\
              [zonemessages]\neastern=America/New_York|'vm-received' q\n\
-             [template-swedish]\nsubject=Nytt\nmessagebody=Hej ${MVM_NAME}\\nSlut\nattachmedia=no\n\
-             [alice@example.com]\nfullname=Alice\netemplate=swedish\npincode=17\nexternnotify=/opt/own\nalias=al@example.com\n\
+             [template-swedish]\nsubject=Nytt\nmessagebody=Hej ${MVM_NAME}\\nSlut\nattachmedia=no\nlocale=sv_SE\n\
+             [template-filed]\nmessagebody=other\nmessagefile=texts/new.txt\nlocale=tlh\n\
+             [template-old]\nmessagefile=texts/old.txt\n\
+             [template-lost]\nmessagebody=instead\nmessagefile=texts/lost.txt\n\
+             [alice@example.com]\nfullname=Alice\netemplate=swedish\npincode=17\nexternnotify=/opt/own\nalias=al@example.com\nattachfmt=wav49\n\
              setvar=A=1\nsetvar=B=2\n\
+             [dora@example.com]\nattachfmt=mpeg\n\
              [bob]\nfullname=Bob\n",
         );
+        let source = source
+            .with("texts/new.txt", "Grüße, ${MVM_NAME}\n")
+            .with("texts/old.txt", b"Gr\xfc\xdfe\n".to_vec());
         let mut findings = Findings::new();
         let file = conf::load(&source, "minivm.conf", conf::Options::default(), &mut findings).unwrap();
-        let mini = read(&file, &mut findings);
+        let mini = read(&file, &source, &mut findings);
         let (alice, there) = mini.account("al@example.com").unwrap();
         assert_eq!(
             (alice.full_name.as_str(), &*alice.emails, there),
@@ -279,6 +334,13 @@ mod tests {
         assert_eq!(owner.variables, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "2".to_owned())]);
         let template = &mini.templates["swedish"];
         assert_eq!((template.body.as_str(), template.attach), ("Hej ${MVM_NAME}\nSlut", false));
+        assert_eq!(template.locale, "sv_SE");
+        for (name, body) in [("filed", "Grüße, ${MVM_NAME}\n"), ("old", "Grüße\n"), ("lost", "instead")] {
+            assert_eq!(mini.templates[name].body, body, "{name}");
+        }
+        let dora = mini.account("dora@example.com").unwrap().0;
+        assert_eq!((alice.rules.attachfmt.as_str(), dora.rules.attachfmt.as_str()), ("WAV", ""));
+        assert_eq!(mini.log_file, "/tmp/x");
         let (carol, there) = mini.account("carol@elsewhere.example").unwrap();
         assert_eq!((carol.emails[0].as_str(), there), ("carol@elsewhere.example", false));
         for none in ["carol", "../x@y", "x@..", "@", ""] {
@@ -287,7 +349,12 @@ mod tests {
         assert_eq!(mini.voicemail.formats, ["WAV"]);
         let said: Vec<String> = findings.iter().map(|finding| finding.message.clone()).collect();
         assert!(said.iter().any(|line| line.contains("[bob] is neither")), "{said:?}");
-        assert!(said.iter().any(|line| line.contains("no log of messages")), "{said:?}");
-        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said.iter().any(|line| line.contains("words of the locale 'tlh' are not known")), "{said:?}");
+        assert!(
+            said.iter().any(|line| line.contains("texts/lost.txt cannot be read: no such file")),
+            "{said:?}"
+        );
+        assert!(said.iter().any(|line| line.contains("cannot be brought to 'mpeg'")), "{said:?}");
+        assert_eq!(said.len(), 4, "{said:?}");
     }
 }

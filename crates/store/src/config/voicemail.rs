@@ -7,7 +7,8 @@ use std::sync::Arc;
 use call::voicemail::{
     Account, BoxName, BoxRules, Controls, MESSAGES_MAX, PinPlace, Sounds, Voicemail, Zone,
 };
-use conf::{File, Findings, Section, Variable};
+use conf::{File, Findings, Place, Section, Variable};
+use dialplan::Words;
 
 use super::kind::{Decibels, Hidden, Int, Names, Text, YesNo};
 use super::{Object as _, Origin, options, read_object};
@@ -55,7 +56,7 @@ options! {
     pagerbody: Text = "", "Text of pages.";
     pagerdateformat: Text = "%A, %B %d, %Y at %r", "${VM_DATE} of pages.";
     tz: Text = "", "Zone of zonemessages in which dates are said.";
-    locale: Text = "", "Language of dates in letters.", Later "" "dates are in English";
+    locale: Text = "", "Locale of dates in letters, such as de_DE: the names of days and months; empty: English.";
     language: Text = "", "Language in which the owner is spoken to; empty: that of the call.";
     sendvoicemail: YesNo = "no", "Owners may leave messages for others from their menu.";
     review: YesNo = "no", "Callers may hear, record anew and mark as urgent what they left.";
@@ -137,6 +138,7 @@ options! {
     emailbody: Text = "", "Text of letters.";
     emaildateformat: Text = "", "${VM_DATE} of letters.";
     tz: Text = "", "Zone in which dates are said.";
+    locale: Text = "", "Locale of dates in letters.";
     language: Text = "", "Language in which the owner is spoken to.";
     delete also "deletevoicemail": YesNo = "no", "Messages that were mailed are deleted.";
     saycid: YesNo = "no", "The caller's number is said.";
@@ -162,7 +164,6 @@ options! {
     backupdeleted: Int<0, 9999> = "0", "Deleted messages that are kept.";
     passwordlocation: Text = "", "Where a new PIN is kept.";
     @recognised {
-        "locale" "" Later "dates are in English";
         "imapuser" "*" Later "messages are kept in files";
         "imapsecret" "*" Later "messages are kept in files";
         "imappassword" "*" Later "messages are kept in files";
@@ -334,7 +335,17 @@ pub(super) fn unescaped(text: &str) -> String {
     text.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r")
 }
 
+/// Says when the words of a locale are not known.
+pub(super) fn known_locale(locale: &str, place: &Place, findings: &mut Findings) {
+    if Words::of(locale).is_none() {
+        let message = format!("the words of the locale '{locale}' are not known; dates are in English");
+        let languages: Vec<&str> = Words::languages().collect();
+        findings.warning(place, message, format!("write one of {}", languages.join(", ")));
+    }
+}
+
 fn rules(general: &VoicemailGeneral, findings: &mut Findings) -> BoxRules {
+    known_locale(&general.locale, general.origin.place_of("locale"), findings);
     BoxRules {
         attach: general.attach,
         attachfmt: general.attachfmt.clone(),
@@ -458,6 +469,7 @@ fn own_rules(line: &Variable, text: &str, general: &Arc<BoxRules>, findings: &mu
     let Some(own) = read_object::<VoicemailBox>(&section, findings, &mut |_, _, _| false) else {
         return Arc::clone(general);
     };
+    known_locale(&own.locale, own.origin.place_of("locale"), findings);
     let mut rules = (**general).clone();
     macro_rules! take {
         ($($field:ident)*) => {
@@ -466,7 +478,8 @@ fn own_rules(line: &Variable, text: &str, general: &Arc<BoxRules>, findings: &mu
             })*
         };
     }
-    take!(attach attachfmt volgain serveremail fromstring mailcmd emailsubject emaildateformat tz language delete saycid
+    take!(attach attachfmt volgain serveremail fromstring mailcmd emailsubject emaildateformat tz locale language delete
+        saycid
         sayduration saydurationm envelope sendvoicemail review operator dialout callback exitcontext maxsecs minsecs
         moveheard nextaftercmd messagewrap forcename forcegreetings hidefromdir tempgreetwarn backupdeleted);
     if own.origin.has("emailbody") {

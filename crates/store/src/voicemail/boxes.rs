@@ -490,6 +490,12 @@ impl Boxes {
     }
 }
 
+/// A sound file's content in another format; `None`: it is in that one, or cannot be brought to it.
+pub(super) fn brought_to(path: &Path, format: &str, gain: Gain) -> Option<Vec<u8>> {
+    let is_other = !format.is_empty() && path.extension()?.to_str()? != format;
+    is_other.then(|| Heard::read(path).ok()?.louder(gain).coded(format)).flatten()
+}
+
 /// A sound file's content, made louder; `None`: it is to stay as it is, or has to, because it cannot be coded anew.
 pub(super) fn made_louder(path: &Path, gain: Gain) -> Option<Vec<u8>> {
     let extension = path.extension()?.to_str()?;

@@ -68,6 +68,7 @@ mod tests {
             headers: vec![("X-Asterisk-CallerID".into(), "6002\r\nX: y".into())],
             attach: None,
             file: None,
+            file_format: String::new(),
         };
         let bytes = compose(&letter, Some(("msg0000.wav".into(), vec![0, 1, 254, 255]))).unwrap();
         let text = String::from_utf8(bytes).unwrap();

@@ -195,6 +195,15 @@ impl Clerk {
             Job::Pin(of) => Posted::Pin(boxes.pin(&of)),
             Job::Write(letter) => Posted::File(self.write(&letter)?),
             Job::Forget(held) => Posted::Is(forget(&held)),
+            Job::Note(path, line) => {
+                let failed = |why: std::io::Error| {
+                    Refusal::Failed(format!("{} is not written: {why}", path.display()))
+                };
+                let mut options = OpenOptions::new();
+                let mut file = options.append(true).create(true).mode(0o640).open(&path).map_err(failed)?;
+                file.write_all(format!("{line}\n").as_bytes()).map_err(failed)?;
+                Posted::Done
+            }
         })
     }
     /// Puts a new PIN into the line of a mailbox.
@@ -227,7 +236,10 @@ impl Clerk {
                 )?;
                 Some((format!("{}.{extension}", attach.name), bytes))
             }
-            None => letter.file.as_deref().map(|file| enclosed(file, letter.louder)).transpose()?,
+            None => {
+                let file = letter.file.as_deref();
+                file.map(|file| enclosed(file, &letter.file_format, letter.louder)).transpose()?
+            }
         };
         self.letters += 1;
         let path = self.places.letters.join(format!("astmail-{}-{}", std::process::id(), self.letters));
@@ -249,19 +261,22 @@ impl Clerk {
 /// Longest file that goes with a letter, bytes: more than an hour of 8 kHz linear.
 const ENCLOSED_BYTES_MAX: u64 = 64 << 20;
 
-/// A file's name and content.
-fn enclosed(path: &std::path::Path, louder: Gain) -> Result<(String, Vec<u8>), Refusal> {
+/// A file's name and content, brought to a format where one is wanted.
+fn enclosed(path: &std::path::Path, format: &str, louder: Gain) -> Result<(String, Vec<u8>), Refusal> {
     let failed = |why: &dyn std::fmt::Display| Refusal::Failed(format!("{}: {why}", path.display()));
     let facts = fs::metadata(path).map_err(|why| failed(&why))?;
     if !facts.is_file() || facts.len() > ENCLOSED_BYTES_MAX {
         return Err(failed(&"it is no file, or too large for a letter"));
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |path: &std::path::Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(bytes) = boxes::brought_to(path, format, louder) {
+        return Ok((name(&path.with_extension(format)), bytes));
+    }
     let bytes = match boxes::made_louder(path, louder) {
         Some(bytes) => bytes,
         None => fs::read(path).map_err(|why| failed(&why))?,
     };
-    Ok((name, bytes))
+    Ok((name(path), bytes))
 }
 
 /// Removes a recording; whether it was there.

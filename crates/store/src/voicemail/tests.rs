@@ -248,6 +248,30 @@ fn the_thread_waits_for_the_end_of_a_recording_and_says_what_is_in_the_mailbox_t
 }
 
 #[test]
+fn a_recording_goes_with_a_letter_in_the_format_that_is_wanted_and_lines_are_added_to_a_file() {
+    let spool = tempfile::tempdir().unwrap();
+    let file = held(spool.path(), 1000).file;
+    let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+    let own = file.extension().unwrap().to_string_lossy().into_owned();
+    for (format, extension) in
+        [("", own.as_str()), (own.as_str(), own.as_str()), ("gsm", "gsm"), ("x", own.as_str())]
+    {
+        let (called, bytes) = super::enclosed(&file, format, base::Gain::UNITY).unwrap();
+        assert_eq!(called, format!("{name}.{extension}"), "{format}");
+        let sound = codec::SoundFile::parse(extension, &bytes).unwrap();
+        assert_eq!(sound.to_clip(base::FormatId::SLIN).data.len(), 16_000, "{format}");
+    }
+    let (mut desk, log) = (desk(spool.path(), BTreeMap::new()), spool.path().join("minivm.log"));
+    for line in ["one", "two"] {
+        let (done, _) = answer(&mut desk, Job::Note(log.clone(), line.to_owned()));
+        assert!(matches!(done, Ok(Posted::Done)), "{done:?}");
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "one\ntwo\n");
+    let (refused, _) = answer(&mut desk, Job::Note(log.join("none"), "x".to_owned()));
+    assert!(matches!(refused, Err(Refusal::Failed(_))), "{refused:?}");
+}
+
+#[test]
 fn what_goes_with_a_letter_is_louder_as_volgain_says_and_what_is_kept_is_not() {
     let spool = tempfile::tempdir().unwrap();
     let (boxes, alice) = (Boxes::new(spool.path().join("voicemail")), of("6001"));
