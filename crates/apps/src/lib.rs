@@ -27,6 +27,7 @@ mod gate;
 mod hear;
 pub mod hints;
 mod intercept;
+pub mod ivr;
 mod listen;
 pub mod message;
 pub mod monitor;

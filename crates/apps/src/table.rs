@@ -29,6 +29,7 @@ const PARTS: &[&[AppRow]] = &[
     flow::wait::ROWS,
     say::ROWS,
     agi::ROWS,
+    crate::ivr::ROWS,
     crate::agents::ROWS,
     conference::ROWS,
     conference::meetme::ROWS,

@@ -24,6 +24,8 @@ pub struct Script {
     pub heeds: bool,
     /// Its lines do not wait for answers.
     pub hasty: bool,
+    /// Each line comes so many milliseconds after it has begun, whatever it is told; then it ends, unless it stays.
+    pub on_time: bool,
     /// It cannot be started or reached, for this reason.
     pub fails: Option<&'static str>,
 }
@@ -100,10 +102,25 @@ impl Scripts {
     }
 }
 
+/// Schedules all that a script does by the clock.
+fn begin(state: &mut State, link: LinkId) {
+    let Some(running) = state.scripts.running.get_mut(&link) else { return };
+    let (left, stays) = (std::mem::take(&mut running.left), running.script.stays);
+    let last = left.iter().map(|(after, _)| *after).max().unwrap_or(0);
+    let lines = left.into_iter().map(|(after, line)| (after, Some(format!("{line}\n"))));
+    for (after, line) in lines.chain((!stays).then_some((last, None))) {
+        let when = state.now + Duration::from_millis(after);
+        state.at(when, Due::Link(link, line));
+    }
+}
+
 /// Schedules what a script does next.
 fn go_on(state: &mut State, link: LinkId) {
     loop {
         let Some(running) = state.scripts.running.get_mut(&link) else { return };
+        if running.script.on_time {
+            return;
+        }
         let (after, line) = match running.left.pop_front() {
             Some((after, line)) => (after, Some(format!("{line}\n"))),
             None if running.script.stays => return,
@@ -167,10 +184,14 @@ impl Links for Outside {
             Some(Err(why)) => LinkNews::Failed { not_found: false, why },
             None => news,
         };
+        let on_time = script.on_time && script.fails.is_none();
         let running = Running { script, left, news: [news].into(), program, closed: false, over: false };
         state.scripts.running.insert(link, running);
         if name == SHELL {
             go_on(state, link);
+        }
+        if on_time {
+            begin(state, link);
         }
         Ok(link)
     }

@@ -15,6 +15,7 @@ use call::{AgiChange, LinkWant, Notice, Stop};
 
 pub use reach::{Reach, reach_of};
 pub use table::{CommandRow, ROWS as COMMANDS, find as find_command};
+pub(crate) use target::{authority_of, program};
 
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};

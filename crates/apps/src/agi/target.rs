@@ -120,7 +120,8 @@ pub(super) async fn servers(call: &Call, name: &str) -> Result<Vec<(String, u16)
     Ok(ranked)
 }
 
-fn authority_of(text: &str) -> Option<(String, Option<u16>)> {
+/// Host and port of `host[:port]`, `[address]:port`.
+pub(crate) fn authority_of(text: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']')?;
@@ -148,7 +149,8 @@ const FOLDERS: [(&str, &str); 9] = [
     ("AST_RUN_DIR", "run"),
 ];
 
-fn program(call: &Call, name: &str, words: &[String], audio: bool) -> (LinkWant, String) {
+/// A program of `astagidir`, or of an absolute path, with what it finds in its environment; and its name.
+pub(crate) fn program(call: &Call, name: &str, words: &[String], audio: bool) -> (LinkWant, String) {
     let folders = call.chan.core(|core| core.settings.clone());
     let folder = |name: &str| folders.directories.0.get(name).cloned().unwrap_or_default();
     let path = if name.starts_with('/') { name.to_owned() } else { format!("{}/{name}", folder("agi")) };

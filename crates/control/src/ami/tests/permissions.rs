@@ -68,6 +68,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "Exec",
         "ExecIf",
         "ExecIfTime",
+        "ExternalIVR",
         "Festival",
         "ImportVar",
         "MSet",
