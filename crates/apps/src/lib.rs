@@ -16,6 +16,7 @@ mod contract;
 mod control_playback;
 mod dial;
 mod dialled;
+mod dictate;
 mod directory;
 mod dtmf;
 mod env;

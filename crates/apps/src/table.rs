@@ -55,6 +55,7 @@ const PARTS: &[&[AppRow]] = &[
     crate::spy::ROWS,
     crate::dial::retry::ROWS,
     crate::dialled::ROWS,
+    crate::dictate::ROWS,
     crate::directory::ROWS,
     crate::tones::ROWS,
     crate::voicemail::ROWS,

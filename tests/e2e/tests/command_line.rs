@@ -268,14 +268,14 @@ fn check_says_whether_a_folder_would_run_and_what_would_not() {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 
     let bad = site("checkbad")
-        .dialplan("[test]\nexten => 1,1,Dictate(1)\nexten => 2,1,Frobnicate()\n")
+        .dialplan("[test]\nexten => 1,1,AlarmReceiver(1)\nexten => 2,1,Frobnicate()\n")
         .add("pjsip.conf", "[alice](+type=endpoint)\nallow=g7231\n")
         .add("pjsip.conf", "[lamps]\ntype=phoneprov\nPROFILE=x\n");
     bad.write();
     let output = check(&bad.place.join("etc"), &[]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    for name in ["Dictate", "Frobnicate", "g7231", "phoneprov"] {
+    for name in ["AlarmReceiver", "Frobnicate", "g7231", "phoneprov"] {
         let line = said.lines().find(|line| line.contains(name));
         assert!(line.is_some_and(|line| line.contains(".conf:")), "{name} has no file and line:\n{said}");
     }

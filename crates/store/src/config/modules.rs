@@ -52,6 +52,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_if", &[A("If"), A("ElseIf"), A("Else"), A("EndIf"), A("ExitIf")]),
     ("app_macro", &[A("Macro"), A("MacroExit"), A("MacroExclusive"), A("MacroIf")]),
     ("app_meetme", &[A("MeetMe"), A("MeetMeCount"), A("MeetMeAdmin"), A("MeetMeChannelAdmin"), F("MEETME_INFO")]),
+    ("app_dictate", &[A("Dictate")]),
     ("app_externalivr", &[A("ExternalIVR")]),
     ("app_milliwatt", &[A("Milliwatt")]),
     ("app_originate", &[A("Originate")]),
