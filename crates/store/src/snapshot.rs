@@ -339,6 +339,8 @@ struct Reading<'a> {
     findings: &'a mut Findings,
     /// Sections of `pjsip.conf` that lie in databases.
     rows: &'a [Section],
+    /// Contexts that wizards of `pjsip_wizard.conf` add to the dialplan.
+    hints: Vec<Section>,
     /// What databases have of the other files.
     kept: Arc<Kept>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
@@ -356,6 +358,7 @@ impl<'a> Reading<'a> {
             options,
             findings,
             rows: &[],
+            hints: Vec::new(),
             kept: Arc::default(),
             files: Vec::new(),
             ran_exec: false,
@@ -446,9 +449,11 @@ impl<'a> Reading<'a> {
         if let Some(wizards) = self.file("pjsip_wizard.conf") {
             let made = wizard::expand(&wizards, &file, self.findings);
             file.sections.extend(made);
+            self.hints = wizard::dialplan(&wizards, self.findings);
         }
         if !modules.has_module("chan_pjsip") {
             file.sections.clear();
+            self.hints.clear();
         }
         if let Some(sip) = self.file("sip.conf").filter(|_| modules.has_module("chan_sip")) {
             let made = legacy::import(&sip, &file, self.findings);
@@ -464,6 +469,13 @@ impl<'a> Reading<'a> {
         }
         let elsewhere = ["endpoint", "aor", "auth"].iter().any(|kind| sorcery.realtime(kind).is_some());
         Pjsip::read_beside(&file, elsewhere, self.findings)
+    }
+
+    /// The dialplan, with the hints of wizards behind it.
+    fn extensions(&mut self) -> File {
+        let mut file = self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone());
+        file.sections.append(&mut self.hints);
+        file
     }
 
     /// Where configuration lies that is in databases.
@@ -566,7 +578,7 @@ impl<'a> Reading<'a> {
             prometheus,
             acls,
             realtime,
-            extensions: self.expect("extensions.conf", "there is no dialplan", |file, _| file.clone()),
+            extensions: self.extensions(),
             files: self.files,
             ran_exec: self.ran_exec,
             // Replaced by the caller, which knows the place.

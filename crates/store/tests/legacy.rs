@@ -293,7 +293,7 @@ endpoint/context=internal
 
 [6001](phone)
 inbound_auth/password=another horse battery
-has_hint=yes
+has_phoneprov=yes
 endpiont/context=typo
 ";
 
@@ -320,8 +320,48 @@ fn wizards_become_what_they_stand_for() {
     assert_eq!(formats(phone), [FormatId::G722, FormatId::ULAW]);
     assert_eq!(pjsip.auths["6001-iauth"].username, "6001");
     assert_eq!((pjsip.aors["6001"].max_contacts, pjsip.aors["6001"].contact.len()), (1, 0));
-    assert!(findings.iter().any(|f| f.place.line == 25 && f.message.contains("has_hint")), "{findings:?}");
+    assert!(
+        findings.iter().any(|f| f.place.line == 25 && f.message.contains("has_phoneprov")),
+        "{findings:?}"
+    );
     assert!(findings.iter().any(|f| f.place.line == 26 && f.message.contains("endpiont")), "{findings:?}");
+}
+
+#[test]
+fn a_wizard_with_a_hint_has_an_extension_behind_those_of_the_dialplan() {
+    let transport = "[udp]\ntype=transport\nprotocol=udp\nbind=127.0.0.1:5060\n";
+    let own = "[phones]\nexten => 6001,1,Dial(PJSIP/6001)\n";
+    let load = |name: &str, lines: &str| {
+        let text = format!("[6001]\ntype=wizard\nendpoint/allow=ulaw\nhas_hint=yes\n{lines}");
+        let files =
+            [("pjsip.conf", transport), ("pjsip_wizard.conf", text.as_str()), ("extensions.conf", own)];
+        let (snapshot, findings) = load(name, &files);
+        let line = |section: &conf::Section| {
+            let values = section.variables.iter().map(|variable| variable.value.to_string());
+            format!("{}: {}", section.name, values.collect::<Vec<_>>().join("; "))
+        };
+        let told: Vec<String> = findings.iter().map(|finding| finding.message.clone()).collect();
+        (snapshot.extensions.sections.iter().map(line).collect::<Vec<_>>(), told)
+    };
+    let dialplan = "phones: 6001,1,Dial(PJSIP/6001)";
+    for (number, (lines, expected)) in [
+        ("hint_exten=6001\nhint_context=phones\n", "phones: 6001,hint,PJSIP/6001"),
+        ("hint_exten=6001\n", "default: 6001,hint,PJSIP/6001"),
+        (
+            "hint_exten=1\nhint_context=c\nhint_application=Gosub(phone,${EXTEN},1(${HINT}))\n",
+            "c: 1,hint,PJSIP/6001; 1,1,Gosub(phone,${EXTEN},1(${HINT}))",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (sections, told) = load(&format!("wizard-hint-{number}"), lines);
+        assert_eq!(sections, [dialplan, expected], "{lines}");
+        assert!(!told.iter().any(|message| message.contains("hint")), "{told:?}");
+    }
+    let (sections, told) = load("wizard-hint-none", "hint_context=phones\n");
+    assert_eq!(sections, [dialplan]);
+    assert!(told.contains(&"wizard '6001' has a hint and no extension for it".to_owned()), "{told:?}");
 }
 
 /// A wizard with these lines, on a transport.

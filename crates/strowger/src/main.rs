@@ -18,8 +18,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use args::{Args, Mode};
 
-/// The shard frees what other threads have made and the other way round, in small pieces, for weeks: glibc's allocator
-/// spends a twelfth of a registration on that, and goes through its free pieces in between.
+/// The shard frees what other threads have made and the other way round, in small pieces, for weeks. Beside glibc's
+/// allocator a Ping takes a twentieth less and a registration of IAX2 a tenth; a process at rest has 1.5 MB more. Huge pages
+/// would make that 30.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -19,6 +19,14 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ("server_uri_pattern", "sip:${REMOTE_HOST}", "`server_uri` of registrations."),
     ("client_uri_pattern", "sip:${USERNAME}@${REMOTE_HOST}", "`client_uri` of registrations."),
     ("contact_pattern", "sip:${REMOTE_HOST}", "`contact` of the aor."),
+    ("has_hint", "no", "Its extension has a hint, which is `PJSIP/` and the name of the wizard."),
+    ("hint_exten", "", "That extension; with `has_hint` it has to be there."),
+    ("hint_context", "default", "Context of the extension; what `extensions.conf` has of it goes first."),
+    (
+        "hint_application",
+        "",
+        "What the extension does first, such as `Gosub(phone,${EXTEN},1)`; empty: nothing.",
+    ),
     ("endpoint/", "", "Option of the endpoint."),
     ("aor/", "", "Option of the aor."),
     ("inbound_auth/", "", "Option of the auth it satisfies."),
@@ -28,14 +36,8 @@ const OPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// Options that are known and not obeyed.
-const LATER: &[(&str, &str)] = &[
-    ("has_hint", "no hint is made; write exten => NUMBER,hint,PJSIP/NAME"),
-    ("hint_exten", "no hint is made"),
-    ("hint_context", "no hint is made"),
-    ("hint_application", "no extension is made"),
-    ("has_phoneprov", "phones are not provisioned"),
-    ("phoneprov/", "phones are not provisioned"),
-];
+const LATER: &[(&str, &str)] =
+    &[("has_phoneprov", "phones are not provisioned"), ("phoneprov/", "phones are not provisioned")];
 
 /// Rows for the manual.
 pub(super) fn rows() -> Vec<Row> {
@@ -60,6 +62,44 @@ pub(crate) fn expand(wizards: &File, pjsip: &File, findings: &mut Findings) -> V
         made.extend(Wizard { section, pjsip, findings, made: Vec::new() }.expand());
     }
     made.into_iter().map(Made::into_section).collect()
+}
+
+/// The dialplan that a `pjsip_wizard.conf` asks for: contexts as they would stand in `extensions.conf`.
+pub(crate) fn dialplan(wizards: &File, findings: &mut Findings) -> Vec<Section> {
+    let says = |section: &Section, option: &str| {
+        section.value(option).is_some_and(|value| conf::boolean(value) == Some(true))
+    };
+    let is_wanted = |section: &&Section| {
+        section.value("type").is_some_and(|kind| kind.eq_ignore_ascii_case("wizard"))
+            && says(section, "has_hint")
+    };
+    wizards.objects().filter(is_wanted).filter_map(|section| hint(section, findings)).collect()
+}
+
+/// The context of a wizard's extension, with its hint and what it does.
+fn hint(wizard: &Section, findings: &mut Findings) -> Option<Section> {
+    let filled = |option| wizard.value(option).map(str::trim).filter(|value| !value.is_empty());
+    let Some(exten) = filled("hint_exten") else {
+        let message = format!("wizard '{}' has a hint and no extension for it", wizard.name);
+        findings.error(&wizard.place, message, "add hint_exten=, or remove has_hint=");
+        return None;
+    };
+    let hint = format!("{exten},hint,PJSIP/{}", wizard.name);
+    let does = filled("hint_application").map(|application| format!("{exten},1,{application}"));
+    let line = |value: String| Variable {
+        name: "exten".into(),
+        value: value.into(),
+        object: true,
+        place: wizard.place.clone(),
+        inherited: false,
+    };
+    Some(Section {
+        name: filled("hint_context").unwrap_or("default").into(),
+        template: false,
+        place: wizard.place.clone(),
+        parents: Vec::new(),
+        variables: [Some(hint), does].into_iter().flatten().map(line).collect(),
+    })
 }
 
 /// Says which options are not obeyed, and which nobody knows.
