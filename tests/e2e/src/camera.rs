@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
+use crate::wait;
+
 /// Longest datagram that is taken.
 const DATAGRAM_MAX: usize = 2048;
 
@@ -20,6 +22,15 @@ pub struct Shown {
     pub ssrc: u32,
     /// What it carries.
     pub payload: Vec<u8>,
+}
+
+impl Shown {
+    /// It is what a camera has sent, with this payload type, and marked where the picture ends.
+    pub fn assert_whole(&self, payload_type: u8) {
+        let [_, at, packets, rest @ ..] = &self.payload[..] else { panic!("{self:?}") };
+        assert_eq!((self.payload_type, self.marked), (payload_type, at + 1 == *packets));
+        assert!(rest.len() == 1000 && rest.iter().all(|byte| *byte == 0x5a));
+    }
 }
 
 /// A camera and a screen.
@@ -55,6 +66,16 @@ impl Camera {
     /// Its source.
     pub fn ssrc(&self) -> u32 {
         self.ssrc
+    }
+    /// Shows pictures until one is seen whole by another, or by itself; all that was seen.
+    pub fn until_seen(&mut self, to: SocketAddr, screen: Option<&Self>) -> Vec<Shown> {
+        let mut seen = Vec::new();
+        wait::until_true("a picture is seen", || {
+            self.show(to, 8);
+            seen.extend(screen.unwrap_or(self).seen());
+            seen.iter().filter(|packet: &&Shown| packet.marked).count() >= 3
+        });
+        seen
     }
     /// Shows a picture of so many packets.
     pub fn show(&mut self, to: SocketAddr, packets: u8) {

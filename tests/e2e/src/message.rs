@@ -1,5 +1,7 @@
 //! A SIP message as text: enough for a phone that talks to one server.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::digest::parameter;
 
 /// A request or response.
@@ -76,6 +78,14 @@ impl Message {
     /// Value of the first SDP line `attribute`, for example `c=IN IP4 ` or `a=rtpmap:0 `.
     pub fn sdp(&self, attribute: &str) -> Option<&str> {
         self.body.lines().find_map(|line| line.strip_prefix(attribute)).map(str::trim)
+    }
+
+    /// Where a description wants video; `None` when it has none, or declines it.
+    pub fn video(&self) -> Option<SocketAddr> {
+        let video = self.sdp("m=video ")?;
+        let port: u16 = video.split(' ').next().and_then(|port| port.parse().ok()).expect("a port");
+        let ip: IpAddr = self.sdp("c=IN IP4 ").and_then(|ip| ip.parse().ok()).expect("an address");
+        (port != 0).then_some((ip, port).into())
     }
 
     /// The whole message again.

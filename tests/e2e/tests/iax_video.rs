@@ -1,8 +1,8 @@
 //! Video of phones of two sites, over IAX2 between them (RFC 5456 §8.1.2, §8.7).
 
 use e2e::camera::{Camera, Shown};
-use e2e::{Message, Phone, Server, Site, wait};
-use std::net::{IpAddr, SocketAddr};
+use e2e::{Phone, Server, Site};
+use std::net::IpAddr;
 
 const DIALPLAN: &str = "
 [test]
@@ -13,14 +13,6 @@ exten => echo,1,Answer()
  same => n,Echo()
 ";
 const H264: &str = "H264/90000";
-
-/// Where a description wants video; `None` when it has none, or declines it.
-fn wanted(message: &Message) -> Option<SocketAddr> {
-    let video = message.sdp("m=video ")?;
-    let port: u16 = video.split(' ').next().and_then(|port| port.parse().ok()).expect("a port");
-    let ip: IpAddr = message.sdp("c=IN IP4 ").and_then(|ip| ip.parse().ok()).expect("an address");
-    (port != 0).then_some((ip, port).into())
-}
 
 /// Both sites, up: `alice` at one, `bob` at the other, and between them these formats.
 fn sites(name: &str, allow: &str) -> (Server, Server) {
@@ -46,17 +38,6 @@ fn phone(server: &Server, name: &str, payload_type: u8) -> (Phone, Camera) {
     (phone, camera)
 }
 
-/// Shows pictures until one is seen whole; all that was seen.
-fn until_seen(from: &mut Camera, to: SocketAddr, screen: Option<&Camera>) -> Vec<Shown> {
-    let mut seen = Vec::new();
-    wait::until_true("a picture is seen", || {
-        from.show(to, 8);
-        seen.extend(screen.unwrap_or(from).seen());
-        seen.iter().filter(|packet: &&Shown| packet.marked).count() >= 3
-    });
-    seen
-}
-
 /// Packets follow each other, those of a picture have one time and the last of them the mark.
 fn assert_whole(seen: &[Shown], payload_type: u8) {
     for pair in seen.windows(2) {
@@ -65,11 +46,7 @@ fn assert_whole(seen: &[Shown], payload_type: u8) {
         let same = after.payload[0] == before.payload[0];
         assert!(!same || after.timestamp == before.timestamp, "one picture, one time");
     }
-    for packet in seen {
-        let [_, at, packets, rest @ ..] = &packet.payload[..] else { panic!("{packet:?}") };
-        assert_eq!((packet.payload_type, packet.marked), (payload_type, at + 1 == *packets));
-        assert!(rest.len() == 1000 && rest.iter().all(|byte| *byte == 0x5a));
-    }
+    seen.iter().for_each(|packet| packet.assert_whole(payload_type));
 }
 
 #[test]
@@ -80,12 +57,12 @@ fn rfc5456_8_1_2_phones_of_two_sites_see_each_other() {
     bob.must_register();
     alice.begin("far-bob");
     let invite = bob.ring();
-    let to_bob = wanted(&invite).unwrap_or_else(|| panic!("no video in\n{}", invite.text()));
+    let to_bob = invite.video().unwrap_or_else(|| panic!("no video in\n{}", invite.text()));
     bob.take(&invite);
     let ok = alice.outcome();
-    let to_alice = wanted(&ok).unwrap_or_else(|| panic!("no video in\n{}", ok.text()));
-    assert_whole(&until_seen(&mut hers, to_alice, Some(&his)), 99);
-    assert_whole(&until_seen(&mut his, to_bob, Some(&hers)), 97);
+    let to_alice = ok.video().unwrap_or_else(|| panic!("no video in\n{}", ok.text()));
+    assert_whole(&hers.until_seen(to_alice, Some(&his)), 99);
+    assert_whole(&his.until_seen(to_bob, Some(&hers)), 97);
     alice.hang_up();
     bob.until_hung_up();
     first.until_idle();
@@ -97,8 +74,8 @@ fn echo_at_another_site_shows_a_caller_what_its_camera_sees() {
     let (first, second) = sites("iax-mirror", "ulaw,h264");
     let (mut alice, mut camera) = phone(&first, "alice", 97);
     let ok = alice.must_call("far-echo");
-    let to = wanted(&ok).unwrap_or_else(|| panic!("no video in\n{}", ok.text()));
-    assert_whole(&until_seen(&mut camera, to, None), 97);
+    let to = ok.video().unwrap_or_else(|| panic!("no video in\n{}", ok.text()));
+    assert_whole(&camera.until_seen(to, None), 97);
     alice.hang_up();
     second.until_idle();
 }
@@ -108,7 +85,7 @@ fn a_call_over_sound_only_declines_the_video_and_goes_on() {
     let (first, second) = sites("iax-sound", "ulaw");
     let (mut alice, _camera) = phone(&first, "alice", 97);
     let ok = alice.must_call("far-echo");
-    assert_eq!(wanted(&ok), None, "{}", ok.text());
+    assert_eq!(ok.video(), None, "{}", ok.text());
     alice.hang_up();
     second.until_idle();
 }

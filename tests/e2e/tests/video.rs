@@ -3,7 +3,7 @@
 
 use e2e::camera::{Camera, Shown};
 use e2e::{Message, Phone, Server, Site, Speak, wait};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 const DIALPLAN: &str = "
 [test]
@@ -15,10 +15,8 @@ const H264: &str = "H264/90000";
 
 /// Where a description wants video; `None` when it declines it.
 fn wanted(message: &Message) -> Option<SocketAddr> {
-    let video = message.sdp("m=video ").unwrap_or_else(|| panic!("no video in\n{}", message.text()));
-    let port: u16 = video.split(' ').next().and_then(|port| port.parse().ok()).expect("a port");
-    let ip: IpAddr = message.sdp("c=IN IP4 ").and_then(|ip| ip.parse().ok()).expect("an address");
-    (port != 0).then_some((ip, port).into())
+    assert!(message.sdp("m=video ").is_some(), "no video in\n{}", message.text());
+    message.video()
 }
 fn control(rtp: SocketAddr) -> SocketAddr {
     (rtp.ip(), rtp.port() + 1).into()
@@ -37,16 +35,6 @@ fn phone(server: &Server, name: &str, payload_type: u8, words: &str) -> (Phone, 
         camera.sdp(H264, &format!("a=fmtp:{payload_type} {words}\r\na=rtcp-fb:{payload_type} nack pli\r\n"));
     (phone, camera)
 }
-/// Shows pictures until one is seen whole; all that was seen.
-fn until_seen(from: &mut Camera, to: SocketAddr, screen: &Camera) -> Vec<Shown> {
-    let mut seen = Vec::new();
-    wait::until_true("a picture is seen", || {
-        from.show(to, 8);
-        seen.extend(screen.seen());
-        seen.iter().filter(|packet: &&Shown| packet.marked).count() >= 3
-    });
-    seen
-}
 /// Packets follow each other, and each is what was sent.
 fn assert_whole(seen: &[Shown], payload_type: u8) {
     for pair in seen.windows(2) {
@@ -56,11 +44,7 @@ fn assert_whole(seen: &[Shown], payload_type: u8) {
         let same = after.payload[0] == before.payload[0];
         assert_eq!(after.timestamp == before.timestamp, same, "one picture, one time");
     }
-    for packet in seen {
-        let [_, at, packets, rest @ ..] = &packet.payload[..] else { panic!("{packet:?}") };
-        assert_eq!((packet.payload_type, packet.marked), (payload_type, at + 1 == *packets));
-        assert!(rest.len() == 1000 && rest.iter().all(|byte| *byte == 0x5a));
-    }
+    seen.iter().for_each(|packet| packet.assert_whole(payload_type));
 }
 
 #[test]
@@ -80,8 +64,8 @@ fn pictures_go_both_ways_as_they_are_and_losses_are_told_to_the_camera() {
         ok.text()
     );
     let (to_alice, to_bob) = (wanted(&ok).expect("video"), wanted(&invite).expect("video"));
-    let bob_saw = until_seen(&mut hers, to_alice, &his);
-    let alice_saw = until_seen(&mut his, to_bob, &hers);
+    let bob_saw = hers.until_seen(to_alice, Some(&his));
+    let alice_saw = his.until_seen(to_bob, Some(&hers));
     assert_whole(&bob_saw, 99);
     assert_whole(&alice_saw, 97);
     assert!(bob_saw[0].ssrc != hers.ssrc() && alice_saw[0].ssrc != his.ssrc(), "sources are ours");
@@ -143,8 +127,8 @@ fn rfc3264_8_1_a_camera_that_is_switched_on_during_the_call_is_seen() {
     let invite = bob.expect("INVITE");
     let to_bob = wanted(&invite).expect("video");
     bob.take(&invite);
-    assert_whole(&until_seen(&mut hers, to_alice, &his), 99);
-    assert_whole(&until_seen(&mut his, to_bob, &hers), 97);
+    assert_whole(&hers.until_seen(to_alice, Some(&his)), 99);
+    assert_whole(&his.until_seen(to_bob, Some(&hers)), 97);
     alice.hang_up();
     bob.until_hung_up();
 }
