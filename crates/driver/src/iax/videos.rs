@@ -10,11 +10,9 @@ use base::{FormatId, FormatSet, Instant, PictureRequest, Plan, StreamId};
 use call::{Core, Level};
 
 use super::config::Common;
-use super::voice::Voice;
+use super::voice::{RTP_BYTES, Voice, write_packet};
 use super::{At, IaxDriver};
 
-/// Bytes of the header of RTP (RFC 3550 §5.1).
-const RTP_BYTES: usize = 12;
 /// Payload type between here and the media plane; there is one format.
 const PAYLOAD: u8 = 96;
 /// Longest piece that a datagram carries.
@@ -36,12 +34,7 @@ struct Video {
 impl Video {
     /// A piece of the other side as a packet.
     fn packet(&mut self, slot: u32, at_ms: u32, mark: bool, payload: &[u8], packet: &mut Vec<u8>) {
-        packet.clear();
-        packet.extend_from_slice(&[0x80, PAYLOAD | if mark { 0x80 } else { 0 }]);
-        packet.extend_from_slice(&self.sequence.to_be_bytes());
-        packet.extend_from_slice(&at_ms.wrapping_mul(TICKS).to_be_bytes());
-        packet.extend_from_slice(&slot.to_be_bytes());
-        packet.extend_from_slice(payload);
+        write_packet((PAYLOAD, mark), self.sequence, at_ms.wrapping_mul(TICKS), slot, payload, packet);
         self.sequence = self.sequence.wrapping_add(1);
     }
     /// The piece in a packet that the media plane sends; `None` for what no datagram carries.

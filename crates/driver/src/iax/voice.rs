@@ -11,7 +11,7 @@ use base::{
 };
 
 /// Bytes of the header of RTP (RFC 3550 §5.1).
-const RTP_BYTES: usize = 12;
+pub(super) const RTP_BYTES: usize = 12;
 /// The first payload type; formats are numbered from it in the order of their preference. With the marker it is not taken
 /// for RTCP (RFC 5761 §4).
 const PAYLOAD_FIRST: u8 = 96;
@@ -106,12 +106,7 @@ impl Voice {
                 }
             }
         };
-        packet.clear();
-        packet.extend_from_slice(&[0x80, payload_type | if marker { 0x80 } else { 0 }]);
-        packet.extend_from_slice(&sequence.to_be_bytes());
-        packet.extend_from_slice(&stamp.to_be_bytes());
-        packet.extend_from_slice(&self.stream.slot.to_be_bytes());
-        packet.extend_from_slice(payload);
+        write_packet((payload_type, marker), sequence, stamp, self.stream.slot, payload, packet);
         true
     }
     /// The voice in a packet that the media plane sends.
@@ -153,6 +148,23 @@ impl Voice {
             picture: base::PictureRequest::default(),
         }
     }
+}
+
+/// A packet for the media plane, in place of what was there.
+pub(super) fn write_packet(
+    (payload_type, marker): (u8, bool),
+    sequence: u16,
+    stamp: u32,
+    source: u32,
+    payload: &[u8],
+    packet: &mut Vec<u8>,
+) {
+    packet.clear();
+    packet.extend_from_slice(&[0x80, payload_type | if marker { 0x80 } else { 0 }]);
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(&stamp.to_be_bytes());
+    packet.extend_from_slice(&source.to_be_bytes());
+    packet.extend_from_slice(payload);
 }
 
 #[cfg(test)]
