@@ -123,6 +123,18 @@ pub enum Billing {
 }
 
 impl Billing {
+    /// Each of them.
+    pub const ALL: [Self; 8] = [
+        Self::Normal,
+        Self::Reverse,
+        Self::CreditCard,
+        Self::ForwardingUnconditional,
+        Self::ForwardingBusy,
+        Self::ForwardingNoReply,
+        Self::Deflection,
+        Self::Transfer,
+    ];
+
     /// As managers read it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -171,6 +183,17 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// Each of them, the shortest first.
+    pub const ALL: [Self; 7] = [
+        Self::OneHundredthSecond,
+        Self::OneTenthSecond,
+        Self::Second,
+        Self::TenSeconds,
+        Self::Minute,
+        Self::Hour,
+        Self::Day,
+    ];
+
     /// As managers write and read it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -102,8 +102,12 @@ fn charges(fee: &Fee) -> String {
 }
 
 fn billing_id(billing: Option<Billing>) -> String {
-    let Some(billing) = billing else { return String::new() };
-    let name = match billing {
+    billing.map_or_else(String::new, |billing| element("billing-id", billing_word(billing)))
+}
+
+/// Who is billed, in the words of the document.
+pub(super) const fn billing_word(billing: Billing) -> &'static str {
+    match billing {
         Billing::Normal => "normal-charging",
         Billing::Reverse => "reverse-charging",
         Billing::CreditCard => "credit-card-charging",
@@ -112,8 +116,7 @@ fn billing_id(billing: Option<Billing>) -> String {
         Billing::ForwardingNoReply => "call-forwarding-no-reply",
         Billing::Deflection => "call-deflection",
         Billing::Transfer => "call-transfer",
-    };
-    element("billing-id", name)
+    }
 }
 
 fn setup(item: Item, rate: &Rate) -> Option<String> {
@@ -146,7 +149,12 @@ fn setup(item: Item, rate: &Rate) -> Option<String> {
 }
 
 fn time((units, scale): (u32, Scale)) -> String {
-    let scale = match scale {
+    element("time-unit", &units.to_string()) + &element("scale", scale_word(scale))
+}
+
+/// A unit of time, in the words of the document.
+pub(super) const fn scale_word(scale: Scale) -> &'static str {
+    match scale {
         Scale::OneHundredthSecond => "one-hundredth-second",
         Scale::OneTenthSecond => "one-tenth-second",
         Scale::Second => "one-second",
@@ -154,6 +162,5 @@ fn time((units, scale): (u32, Scale)) -> String {
         Scale::Minute => "one-minute",
         Scale::Hour => "one-hour",
         Scale::Day => "twenty-four-hours",
-    };
-    element("time-unit", &units.to_string()) + &element("scale", scale)
+    }
 }

@@ -7,6 +7,7 @@ use call::charge::{Advice, Billing, Fee, Item, Money, Multiplier, Rate, Scale, U
 use call::{ChanEvent, Core, Notice, Snapshot};
 
 use super::SipDriver;
+use super::charge::{billing_word, scale_word};
 use super::leg::{Leg, Stage};
 
 /// Longest document that is read, bytes: four times one with as many charging units as there may be.
@@ -162,17 +163,8 @@ fn amount(text: &str) -> Option<(u32, Multiplier)> {
 }
 
 fn billing_of(part: &Element<'_, '_>) -> Option<Billing> {
-    Some(match part.child("billing-id")?.text() {
-        "normal-charging" => Billing::Normal,
-        "reverse-charging" => Billing::Reverse,
-        "credit-card-charging" => Billing::CreditCard,
-        "call-forwarding-unconditional" => Billing::ForwardingUnconditional,
-        "call-forwarding-busy" => Billing::ForwardingBusy,
-        "call-forwarding-no-reply" => Billing::ForwardingNoReply,
-        "call-deflection" => Billing::Deflection,
-        "call-transfer" => Billing::Transfer,
-        _ => return None,
-    })
+    let id = part.child("billing-id")?.text();
+    Billing::ALL.into_iter().find(|billing| billing_word(*billing) == id)
 }
 
 /// One advice for each rate of each item that is charged.
@@ -223,16 +215,8 @@ fn by_time(of: &Element<'_, '_>) -> Option<Rate> {
 }
 
 fn time(of: &Element<'_, '_>) -> Option<(u32, Scale)> {
-    let scale = match of.child("scale")?.text() {
-        "one-hundredth-second" => Scale::OneHundredthSecond,
-        "one-tenth-second" => Scale::OneTenthSecond,
-        "one-second" => Scale::Second,
-        "ten-seconds" => Scale::TenSeconds,
-        "one-minute" => Scale::Minute,
-        "one-hour" => Scale::Hour,
-        "twenty-four-hours" => Scale::Day,
-        _ => return None,
-    };
+    let word = of.child("scale")?.text();
+    let scale = Scale::ALL.into_iter().find(|scale| scale_word(*scale) == word)?;
     Some((of.child("time-unit")?.text().parse().ok()?, scale))
 }
 
@@ -253,29 +237,9 @@ mod tests {
             ),
             Fee::Units(vec![(None, None)]),
         ];
-        let billings = [
-            None,
-            Some(Billing::Normal),
-            Some(Billing::Reverse),
-            Some(Billing::CreditCard),
-            Some(Billing::ForwardingUnconditional),
-            Some(Billing::ForwardingBusy),
-            Some(Billing::ForwardingNoReply),
-            Some(Billing::Deflection),
-            Some(Billing::Transfer),
-        ];
-        let scales = [
-            Scale::OneHundredthSecond,
-            Scale::OneTenthSecond,
-            Scale::Second,
-            Scale::TenSeconds,
-            Scale::Minute,
-            Scale::Hour,
-            Scale::Day,
-        ];
         let mut all = Vec::new();
         for fee in &fees {
-            for billing in billings {
+            for billing in [None].into_iter().chain(Billing::ALL.map(Some)) {
                 all.push(Advice::End { fee: fee.clone(), billing, association: None });
                 if billing.is_none_or(Billing::is_of_running_call) {
                     let is_total = billing.is_none();
@@ -283,7 +247,7 @@ mod tests {
                 }
             }
         }
-        let timed = scales.map(|scale| Rate::Duration {
+        let timed = Scale::ALL.map(|scale| Rate::Duration {
             price: euros(),
             length: (3, scale),
             granularity: (scale != Scale::Day).then_some((7, scale)),
@@ -304,6 +268,36 @@ mod tests {
             let text = super::super::charge::document(&advice).unwrap();
             assert_eq!(read(text.as_bytes()), Some(vec![advice]), "{text}");
         }
+    }
+
+    /// Both directions have them from one place, so that place is held against the words themselves.
+    #[test]
+    fn who_is_billed_and_units_of_time_are_said_in_the_words_of_the_document() {
+        assert_eq!(
+            Billing::ALL.map(billing_word),
+            [
+                "normal-charging",
+                "reverse-charging",
+                "credit-card-charging",
+                "call-forwarding-unconditional",
+                "call-forwarding-busy",
+                "call-forwarding-no-reply",
+                "call-deflection",
+                "call-transfer",
+            ]
+        );
+        assert_eq!(
+            Scale::ALL.map(scale_word),
+            [
+                "one-hundredth-second",
+                "one-tenth-second",
+                "one-second",
+                "ten-seconds",
+                "one-minute",
+                "one-hour",
+                "twenty-four-hours",
+            ]
+        );
     }
 
     #[test]

@@ -254,14 +254,5 @@ fn rate(turn: &Turn<'_>) -> Result<Rate, Refusal> {
 }
 
 fn scale(turn: &Turn<'_>, header: &str) -> Result<Option<Scale>, Refusal> {
-    let scales = [
-        Scale::OneHundredthSecond,
-        Scale::OneTenthSecond,
-        Scale::Second,
-        Scale::TenSeconds,
-        Scale::Minute,
-        Scale::Hour,
-        Scale::Day,
-    ];
-    one_of(turn, header, &scales.map(|scale| (scale.name(), scale)))
+    one_of(turn, header, &Scale::ALL.map(|scale| (scale.name(), scale)))
 }
