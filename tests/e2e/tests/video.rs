@@ -149,6 +149,12 @@ fn in_a_conference_all_see_who_talks_who_sees_whom_they_saw_and_a_change_asks_fo
         .map(|(name, payload_type)| {
             let (mut phone, camera) = phone(&server, name, payload_type, "packetization-mode=1");
             let to = wanted(&phone.must_call("meet")).expect("video");
+            // Who comes in with the first packet of its sound: nobody may overtake the one before.
+            let members = || server.run("confbridge list meet").stdout;
+            let channel = format!("PJSIP/{name}-");
+            wait::until_true("they come in one after the other", || {
+                String::from_utf8_lossy(&members()).contains(&channel)
+            });
             (phone, camera, to)
         })
         .collect();
