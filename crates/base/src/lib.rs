@@ -1,6 +1,6 @@
 //! The words every other room speaks: time, identifiers, causes, digits, formats,
 //! and the two enums through which the signalling plane and the media plane talk; and what every machine keeps its
-//! state in: slabs with generations, one heap of deadlines, maps under a keyed hash.
+//! state in: slabs with generations, one timer wheel of deadlines, maps under a keyed hash.
 //!
 //! This room knows no protocol, no socket, no thread and no clock.
 #![forbid(unsafe_code)]
@@ -24,6 +24,7 @@ mod rows;
 mod slab;
 mod srtp;
 mod time;
+mod wheel;
 
 pub use audio::{SampleRate, Samples, Tick};
 pub use broadcast::{Broadcast, Listening};

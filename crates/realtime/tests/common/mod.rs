@@ -217,6 +217,10 @@ impl Server {
         let url = format!("{scheme}://pbx:s3cr%23t'@127.0.0.1:{}/{database}", self.port);
         Connection::new("db", Target::from_url(&url).unwrap())
     }
+    /// Its process, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
     /// The port of 127.0.0.1 that it listens to.
     pub fn port(&self) -> u16 {
         self.port
