@@ -52,7 +52,7 @@ fn covers(list: &str, first: u64, last: u64) -> bool {
 }
 
 /// Bytes that signalling sockets ask for; `io::net` says why.
-const SIGNALLING_BYTES: u64 = 2 * 1024 * 1024;
+const SIGNALLING_BYTES: u64 = 4 * 1024 * 1024;
 /// Milliseconds of packets that one socket of many legs sends in one go: the longest tick under load.
 const TICK_MS: u64 = 5;
 /// What the kernel charges for a packet of 172 bytes of RTP, headers and its own structures included.

@@ -253,8 +253,8 @@ fn what_is_wrong_is_found_and_the_remedy_names_the_number_that_is_missing() {
             sound().with("/proc/sys/net/core/rmem_max", "212992"),
             wanted(),
             Warning,
-            "212992 bytes, 2097152 wanted",
-            "net.core.rmem_max=2097152",
+            "212992 bytes, 4194304 wanted",
+            "net.core.rmem_max=4194304",
         ),
         (
             "send buffers",
