@@ -4,9 +4,9 @@
 //! Eight levels of 64 slots take apart the number of a moment's tick (2^20 ns, 1.05 ms), six bits each: a moment lies at the
 //! level of the highest digit in which its tick differs from the tick that the wheel stands at. So all moments of a level
 //! come before those of the next one, and within a level the slots come in order. A slot that comes up is taken apart into
-//! the levels below it; what is due within the tick the wheel stands at waits in front, sorted. Each moment goes down a level
-//! at a time, so that adding one costs the same however many there are. Nothing wakes for a slot: each knows its earliest
-//! moment, and the wheel turns when that has come.
+//! the levels below it; what is due within the tick the wheel stands at waits in front, sorted. A moment is filed at most once
+//! a level, so that one costs the same however many there are. Nothing wakes for a slot: each knows its earliest moment, and
+//! the wheel turns when that has come.
 
 use crate::Instant;
 use core::cmp::Reverse;
@@ -57,10 +57,7 @@ struct Waiting<K> {
 
 const EMPTY: Slot = Slot { earliest: Instant::FAR, head: END };
 
-impl<K> Default for Wheel<K>
-where
-    K: Ord,
-{
+impl<K: Ord> Default for Wheel<K> {
     fn default() -> Self {
         Self { tick: 0, front: BinaryHeap::new(), levels: Vec::new(), waiting: Vec::new(), free: END }
     }

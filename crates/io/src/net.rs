@@ -38,6 +38,7 @@ pub use event::{
 };
 pub use listen::{BindError, try_bind};
 pub use tls::{KeyPassword, Tls, TlsError, TlsFault, TlsSettings, Versions, is_provable, unknown_ciphers};
+pub use udp::RECEIVE_BUFFER_BYTES;
 
 /// Bytes a flow's peer may leave unread before it is disconnected: the manager event backlog.
 pub const WRITE_BACKLOG_BYTES: usize = 1024 * 1024;

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::{Entry, LEGS, Level, Wanted};
+use io::net::RECEIVE_BUFFER_BYTES;
 
 /// Whether the ports for media are enough.
 pub fn ports(_: &dyn Machine, wanted: &Wanted) -> Vec<Entry> {
@@ -51,8 +52,6 @@ fn covers(list: &str, first: u64, last: u64) -> bool {
     })
 }
 
-/// Bytes that signalling sockets ask for; `io::net` says why.
-const SIGNALLING_BYTES: u64 = 4 * 1024 * 1024;
 /// Milliseconds of packets that one socket of many legs sends in one go: the longest tick under load.
 const TICK_MS: u64 = 5;
 /// What the kernel charges for a packet of 172 bytes of RTP, headers and its own structures included.
@@ -68,7 +67,7 @@ pub fn socket_buffers(machine: &dyn Machine, wanted: &Wanted) -> Vec<Entry> {
         (
             "receive buffers",
             "rmem_max",
-            SIGNALLING_BYTES,
+            RECEIVE_BUFFER_BYTES.unsigned_abs().into(),
             "signalling that comes while the program is busy waits here; what does not fit is lost without a word",
         ),
         (
