@@ -1,60 +1,18 @@
 //! Every option that the tables call supported reaches the driver, and changes it the way its row says.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use store::Where;
+use driver::sip::{
+    Aor, Auth, CodecPrefs, Endpoint, Exchange, Filter, InboundPublication, Match, OutboundPublish, Proof,
+    Registration,
+};
+use sip::digest::Hex;
 use store::config::{Status, manual};
 
 use super::*;
+use crate::wire::testing::{Site, hosts};
 
-/// A configuration folder of a test; gone with it.
-struct Site(PathBuf);
-
-impl Site {
-    fn new(pjsip: &str) -> Self {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("strowger-wire-{}-{serial}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        for (name, text) in [
-            ("asterisk.conf", ""),
-            ("extensions.conf", "[default]\n"),
-            ("pjsip.conf", pjsip),
-            ("acl.conf", "[office]\ndeny=0.0.0.0/0.0.0.0\npermit=10.0.0.0/8\n"),
-        ] {
-            fs::write(folder.join(name), text).unwrap();
-        }
-        Self(folder)
-    }
-    fn snapshot(&self) -> std::sync::Arc<Snapshot> {
-        Snapshot::load(&Where::Dir(self.0.clone())).unwrap().0
-    }
-}
-impl Drop for Site {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
-    }
-}
-
-/// What the DNS has said: `pbx.example` is one host, and served for SIP by another.
-fn hosts() -> Hosts {
-    let mut hosts = Hosts::default();
-    for (name, ip) in [("pbx.example", "203.0.113.9"), ("sbc.pbx.example", "203.0.113.10")] {
-        let addresses = Records::Addresses(vec![ip.parse().unwrap()].into());
-        assert!(hosts.learn(&Question::new(Kind::Addresses, name), &addresses));
-        assert!(!hosts.learn(&Question::new(Kind::Addresses, name), &addresses), "it is known");
-    }
-    let record =
-        base::dns::Srv { target: "SBC.pbx.example".to_owned(), port: 5060, ..base::dns::Srv::default() };
-    let services = Records::Srv(vec![record].into());
-    assert!(hosts.learn(&Question::new(Kind::Srv, "_sip._tcp.pbx.example"), &services));
-    hosts
-}
-
-fn config(pjsip: &str) -> (Config, Findings) {
+pub(super) fn config(pjsip: &str) -> (Config, Findings) {
     let site = Site::new(pjsip);
     let mut findings = Findings::new();
     (sip_config(&site.snapshot(), &hosts(), &[], &mut findings), findings)
@@ -462,99 +420,6 @@ fn no_option_is_called_supported_that_nothing_obeys() {
 }
 
 #[test]
-fn binds_keep_their_numbers_when_others_come_and_go() {
-    let site = |text: &str| Site::new(text).snapshot();
-    let binds_of = |text: &str, before: &[Bind]| {
-        sip_config(&site(text), &Hosts::default(), before, &mut Findings::new()).binds
-    };
-    let m = "[m]\ntype=transport\nbind=127.0.0.1:5070\n";
-    let first = binds_of(m, &[]);
-    let more = format!(
-        "[a]\ntype=transport\nprotocol=tcp\nbind=127.0.0.1:5070\n{m}[z]\ntype=transport\nbind=127.0.0.1:5071\n"
-    );
-    let second = binds_of(&more, &first);
-    let id = |binds: &[Bind], name: &str| binds.iter().find(|bind| bind.name == name).unwrap().id;
-    assert_eq!(id(&first, "m"), id(&second, "m"));
-    let numbers: BTreeSet<u16> = second.iter().map(|bind| bind.id.0).collect();
-    assert_eq!(numbers.len(), 3);
-    // Gone and another in its place: the old number is not used again in the same reload.
-    let third = binds_of("[n]\ntype=transport\nbind=127.0.0.1:5099\n", &first);
-    assert_ne!(id(&third, "n"), id(&first, "m"));
-}
-
-#[test]
-fn two_transports_at_one_address_are_an_error_with_its_line() {
-    let (config, findings) =
-        config("[a]\ntype=transport\nbind=127.0.0.1:5070\n[b]\ntype=transport\nbind=127.0.0.1:5070\n");
-    assert_eq!(config.binds.len(), 1);
-    let said: Vec<String> = findings.iter().map(crate::reload::one_line).collect();
-    assert_eq!(said.len(), 1);
-    assert!(said[0].contains("pjsip.conf:6: error: transport 'b' listens where 'a' does"), "{said:?}");
-    assert!(said[0].ends_with("; give one of them another bind="), "{said:?}");
-    assert!(!said[0].contains('\n'));
-}
-
-#[test]
-fn rfc6066_3_transports_under_tls_share_an_address_when_clients_can_tell_them_apart_and_prove_the_same() {
-    let transport = |name: &str, lines: &str| {
-        format!("[{name}]\ntype=transport\nprotocol=tls\nbind=127.0.0.1:5071\n{lines}\n")
-    };
-    for (name, first, second, said) in [
-        ("two certificates", "cert_file=/a", "cert_file=/b", None),
-        (
-            "of their own authorities, which clients need not prove",
-            "cert_file=/a",
-            "cert_file=/b\nca_list_file=/l",
-            None,
-        ),
-        ("one certificate", "cert_file=/a", "", Some("give each of them a cert_file")),
-        (
-            "one asks clients for more",
-            "cert_file=/a",
-            "cert_file=/b\nrequire_client_cert=yes",
-            Some("need the same"),
-        ),
-        ("other versions", "cert_file=/a\nmethod=tlsv1_3", "cert_file=/b", Some("need the same")),
-        (
-            "other suites",
-            "cert_file=/a",
-            "cert_file=/b\ncipher=ECDHE-RSA-AES128-GCM-SHA256",
-            Some("need the same"),
-        ),
-    ] {
-        // The order is that of the file, not of names.
-        let (config, findings) = config(&(transport("z", first) + &transport("a", second)));
-        let names: Vec<&str> = config.binds.iter().map(|bind| &*bind.name).collect();
-        let lines: Vec<String> = findings.iter().map(crate::reload::one_line).collect();
-        match said {
-            None => assert_eq!((names, lines.len()), (vec!["z", "a"], 0), "{name}: {lines:?}"),
-            Some(said) => {
-                assert_eq!(names, ["z"], "{name}");
-                assert!(lines.iter().any(|line| line.contains(said)), "{name}: {lines:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn transports_that_share_an_address_keep_their_own_numbers_over_a_reload() {
-    let tls = |name: &str| {
-        format!("[{name}]\ntype=transport\nprotocol=tls\nbind=127.0.0.1:5071\ncert_file=/{name}\n")
-    };
-    let read = |text: &str, before: &[Bind]| {
-        sip_config(&Site::new(text).snapshot(), &Hosts::default(), before, &mut Findings::new()).binds
-    };
-    let id = |binds: &[Bind], name: &str| binds.iter().find(|bind| bind.name == name).map(|bind| bind.id);
-    let first = read(&(tls("a") + &tls("b")), &[]);
-    let turned = read(&(tls("b") + &tls("a")), &first);
-    let renamed = read(&(tls("c") + &tls("b")), &first);
-    for name in ["a", "b"] {
-        assert_eq!(id(&first, name), id(&turned, name), "{name}");
-    }
-    assert_eq!((id(&renamed, "c"), id(&renamed, "b")), (id(&first, "a"), id(&first, "b")));
-}
-
-#[test]
 fn an_expression_that_cannot_be_read_is_an_error_with_its_remedy() {
     let (_, findings) =
         config("[e]\ntype=endpoint\nallow=ulaw\n[i]\ntype=identify\nendpoint=e\nmatch_request_uri=/(/\n");
@@ -563,30 +428,6 @@ fn an_expression_that_cannot_be_read_is_an_error_with_its_remedy() {
         said.iter().any(|line| line.contains("identify 'i'") && line.ends_with("; correct the expression")),
         "{said:?}"
     );
-}
-
-#[test]
-fn rfc3263_4_the_servers_of_a_matched_host_are_asked_for_as_they_become_known() {
-    let service = |kind: &str| format!("Srv {kind}.pbx.example");
-    let services = [service("_sip._udp"), service("_sip._tcp"), service("_sips._tcp")];
-    let own = ["Addresses pbx.example".to_owned()];
-    for (lines, before, after) in [
-        ("", [&own[..], &services].concat(), vec!["Addresses sbc.pbx.example".to_owned()]),
-        ("srv_lookups=no\n", own.to_vec(), vec![]),
-    ] {
-        let site = Site::new(&format!(
-            "[e]\ntype=endpoint\n[i]\ntype=identify\nendpoint=e\nmatch=PBX.example:5060,192.0.2.1\n{lines}"
-        ));
-        let snapshot = site.snapshot();
-        let asked = |hosts: &Hosts| -> BTreeSet<String> {
-            let text = |question: &Question| format!("{:?} {}", question.kind, question.name);
-            questions(&snapshot, hosts).iter().map(text).collect()
-        };
-        let first = asked(&Hosts::default());
-        assert_eq!(first, before.into_iter().collect(), "{lines}");
-        let more = asked(&hosts());
-        assert_eq!(more.difference(&first).cloned().collect::<Vec<_>>(), after, "{lines}");
-    }
 }
 
 #[test]
