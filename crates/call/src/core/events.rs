@@ -1,0 +1,230 @@
+//! What happens on a channel, by its driver, the media plane or another story: who waits on it is woken.
+
+use base::{Cause, ChannelId, Command, Event, Instant, Listener, StreamId};
+
+use super::{Advance, Core};
+use crate::channel::EVENTS_MAX;
+use crate::{CelKind, ChanEvent, ChanState, Elsewhere, Level, Location, Notice};
+
+impl Core {
+    /// Changes the state and tells watchers, when it is another.
+    pub fn set_state(&mut self, id: ChannelId, state: ChanState) {
+        let Some(channel) = self.get_mut(id).filter(|c| c.state != state) else { return };
+        channel.state = state;
+        self.notice_of(id, Notice::NewState);
+        self.touch_device(id);
+    }
+    /// The channel is answered (driver, for outgoing ones; [`Shard::answer`](crate::Shard::answer) for incoming ones).
+    pub fn answered(&mut self, id: ChannelId) {
+        let now = self.now;
+        let wall = self.services.wall.now_micros();
+        let Some(channel) = self.get_mut(id) else { return };
+        if channel.answered.is_none() {
+            channel.answered = Some(now);
+            if !channel.outgoing || channel.has_pbx {
+                channel.cdr.answer = Some((now, wall));
+                channel.cdr.disposition = crate::Disposition::Answered;
+            }
+            self.log_event(CelKind::Answer, id, |_| Vec::new());
+            self.listen_for_fax(id, None);
+            self.fill_silence(id);
+        }
+        self.set_state(id, ChanState::Up);
+    }
+    /// An answered call hears silence rather than nothing, where that is wanted.
+    pub(super) fn fill_silence(&mut self, id: ChannelId) {
+        let stream = self.get(id).and_then(|channel| channel.stream);
+        if let Some(stream) = stream.filter(|_| self.settings.transmit_silence) {
+            self.media(Command::FillSilence { stream, on: true });
+        }
+    }
+
+    /// Something happened on a channel: its story will hear of it. Bounded; the oldest digit makes room.
+    pub fn push_event(&mut self, id: ChannelId, event: ChanEvent) {
+        if self.watched {
+            self.notice_event(id, &event);
+        }
+        if let ChanEvent::Digit { digit, duration_ms, .. } = event {
+            self.volume_key(id, digit);
+            self.music_key(id, digit);
+            self.log_event(CelKind::Dtmf, id, |_| {
+                vec![
+                    ("digit", digit.to_char().to_string().into()),
+                    ("duration_ms", duration_ms.to_string().into()),
+                ]
+            });
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        match event {
+            ChanEvent::MediaFlowing => channel.media_flows = true,
+            ChanEvent::Hold => channel.held = true,
+            ChanEvent::Unhold => channel.held = false,
+            _ => {}
+        }
+        if channel.keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+            return;
+        }
+        if channel.events.len() >= EVENTS_MAX {
+            let oldest_digit = channel
+                .events
+                .iter()
+                .position(|e| matches!(e, ChanEvent::Digit { .. } | ChanEvent::DigitBegin(_)));
+            channel.events.remove(oldest_digit.unwrap_or(0));
+        }
+        channel.events.push_back(event);
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// The other side has ended the call (driver). The story ends by it; the first cause stays.
+    pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
+        if self.end(id, cause, source) {
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
+        }
+    }
+    /// We end the call: its story hears of it and hangs up.
+    pub fn request_hangup(&mut self, id: ChannelId, cause: Cause) {
+        if self.end(id, cause, "") {
+            self.notice_of(id, |channel| Notice::SoftHangup { channel, cause });
+        }
+    }
+    fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {
+        let Some(channel) = self.get_mut(id).filter(|c| c.hangup.is_none()) else { return false };
+        channel.hangup = Some(cause);
+        channel.last_cause = cause;
+        channel.hangup_source = source.to_owned();
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+        self.spied_changed(id);
+        true
+    }
+    /// Limits how long the call may last (`TIMEOUT(absolute)`); whoever waits on the channel takes it up at once.
+    pub fn set_absolute_deadline(&mut self, id: ChannelId, at: Option<Instant>) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.absolute_deadline = at;
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// Sends a running channel elsewhere in the dialplan.
+    pub fn request_goto(&mut self, id: ChannelId, to: Location) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.goto = Some(Elsewhere::Dialplan(to));
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
+        }
+    }
+    /// The story that has a channel lets go of it, because another one has asked for it; that one goes on.
+    pub fn hand_over(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id) else { return };
+        if let Some(Elsewhere::Story(task)) = channel.goto {
+            channel.goto = None;
+            channel.keeper = Some(task);
+            self.woken.push(task);
+        }
+    }
+    /// The call of somebody who was transferred has come on: who transferred him hears it. After `Connected` and `Failed`
+    /// nothing more is told.
+    pub fn advance(&mut self, id: ChannelId, advance: Advance) {
+        let Some(channel) = self.get_mut(id) else { return };
+        let token = match advance {
+            Advance::Ringing | Advance::Early => channel.advance_watch,
+            Advance::Connected | Advance::Failed(_) => channel.advance_watch.take(),
+        };
+        self.advances.extend(token.map(|token| (token, advance)));
+    }
+    /// A media worker's word.
+    pub fn media_event(&mut self, event: Event) {
+        let (stream, heard) = match event {
+            Event::Played { stream, play, end, offset } => (stream, ChanEvent::Played { play, end, offset }),
+            Event::DigitBegin { stream, digit, .. } => (stream, ChanEvent::DigitBegin(digit)),
+            Event::DigitEnd { stream, digit, duration_ms, relayed } => {
+                (stream, ChanEvent::Digit { digit, duration_ms, relayed })
+            }
+            Event::DigitsSent { stream } => (stream, ChanEvent::DigitsSent),
+            Event::Silence { stream, ms } => (stream, ChanEvent::Silence(ms)),
+            Event::Sound { stream, listener: Listener::Application, sounds, before_ms } => {
+                (stream, ChanEvent::Sound { sounds, before_ms })
+            }
+            Event::Sound { stream, listener: Listener::Watcher, sounds, before_ms } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    let duration_ms = (!sounds).then_some(before_ms);
+                    self.notice_of(id, |channel| Notice::Talking { channel, duration_ms });
+                }
+                return;
+            }
+            Event::Tone { stream, listener, sent } => {
+                match (self.channel_of_stream(stream), listener) {
+                    (Some(id), Listener::Application) => self.tone_came(id, sent),
+                    (Some(id), Listener::Watcher) => self.fax_sounds(id),
+                    (None, _) => {}
+                }
+                return;
+            }
+            Event::Talking { stream, talks } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.conference_talking(id, talks);
+                }
+                return;
+            }
+            Event::Speaker { stream } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.conference_speaker(id);
+                }
+                return;
+            }
+            Event::Latched { stream, .. } => (stream, ChanEvent::MediaFlowing),
+            Event::RtpTimeout { stream } => (stream, ChanEvent::MediaTimeout),
+            // What to send then is between the driver and its peer, and a driver tells of reports: it knows both ends.
+            Event::Sends { .. } | Event::Rtcp { .. } | Event::PictureWanted { .. } => return,
+            Event::Stats { stream, stats, asked } => return self.stats_came(stream, stats, asked),
+            Event::Closed { stream, fault, .. } => {
+                if let (Some(id), Some(fault)) = (self.by_stream.remove(&stream), fault) {
+                    let name = self.get(id).map(|c| c.name.clone()).unwrap_or_default();
+                    self.log(Level::Error, "media", &format!("{name}: media stream ended: {fault:?}"));
+                    self.remote_hangup(id, Cause::NORMAL_TEMPORARY_FAILURE, "media");
+                }
+                return;
+            }
+        };
+        if let Some(id) = self.channel_of_stream(stream) {
+            if let ChanEvent::Played { play, .. } = heard {
+                self.note_played(id, play);
+            }
+            self.push_event(id, heard);
+        }
+    }
+    fn stats_came(&mut self, stream: StreamId, stats: base::StreamStats, asked: bool) {
+        let Some(channel) = self.by_stream.get(&stream).copied().and_then(|id| self.get_mut(id)) else {
+            return;
+        };
+        let quality = channel.quality.get_or_insert_default();
+        if asked {
+            quality.told(stats);
+            channel.asked_quality = false;
+            let waiter = channel.waiter;
+            self.woken.extend(waiter);
+        } else {
+            quality.report(stats);
+        }
+    }
+    /// Lets no audio through from the party of a channel (`heard`), or to it (`sent`), or lets it through again; `None`
+    /// leaves a way as it is. Digits go on. False without media.
+    pub fn mute(&mut self, id: ChannelId, heard: Option<bool>, sent: Option<bool>) -> bool {
+        let Some(channel) = self.get_mut(id) else { return false };
+        let Some(stream) = channel.stream else { return false };
+        channel.muted = (heard.unwrap_or(channel.muted.0), sent.unwrap_or(channel.muted.1));
+        let (heard, sent) = channel.muted;
+        self.media(Command::Mute { stream, heard, sent });
+        true
+    }
+    /// A sound that was being read has arrived: whoever waits asks again.
+    pub fn library_changed(&mut self) {
+        self.woken.append(&mut self.library_waiters);
+    }
+    /// An answer of the DNS has arrived: whoever waits asks again.
+    pub fn outside_changed(&mut self) {
+        self.woken.append(&mut self.outside_waiters);
+    }
+}
