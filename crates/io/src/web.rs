@@ -164,7 +164,7 @@ fn agent(verify: bool) -> ureq::Agent {
         authorities.map(|authority| Certificate::from_der(&authority).to_owned()).collect();
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&authorities))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
         .disable_verification(!verify)
         .build();
     ureq::Agent::config_builder()

@@ -26,11 +26,12 @@ impl TlsClient {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_file(authority.list()).expect("the authority's certificate");
         roots.add(root).expect("an authority");
-        let config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let config =
+            ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_root_certificates(roots)
+                .with_no_client_auth();
         Self { config: config.into(), name: ServerName::try_from(name).expect("a name") }
     }
     /// Connects and shakes hands.

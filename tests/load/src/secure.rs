@@ -128,11 +128,12 @@ impl Client {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_file(authority).expect("the authority's certificate");
         roots.add(root).expect("an authority");
-        let mut config = ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config =
+            ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_root_certificates(roots)
+                .with_no_client_auth();
         if handshake == Handshake::Full {
             config.resumption = Resumption::disabled();
         }
