@@ -173,7 +173,7 @@ impl Databases {
             return busy(front.open);
         }
         let handed = tokio::time::Instant::now();
-        if front.jobs.try_send(Job { ticket, query, handed, is_second: false }).is_err() {
+        if front.jobs.try_send(Job { ticket, query, handed, is_second: false, is_alone: false }).is_err() {
             front.refused += 1;
             return busy(front.open);
         }

@@ -1,5 +1,7 @@
 //! One connection: its making, and one query after the other.
 
+mod keys;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,6 +27,8 @@ const TABLES_MAX: usize = 1_000;
 const REWRITTEN_MAX: usize = 64;
 /// Statements that a connection keeps prepared.
 const PREPARED_MAX: usize = 256;
+
+pub(crate) use keys::Keys;
 
 /// Why a query came to nothing, on this connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -519,16 +523,7 @@ impl Link {
         let table = self.table(tables, &load.table).await?;
         let statement = self.dialect().load(&table, load).map_err(Trouble::Unaskable)?;
         let found = self.ask(&statement).await?;
-        let row = |values: Vec<Option<String>>| {
-            let mut row = Row::default();
-            for (column, value) in table.columns.iter().zip(values) {
-                if let Some(value) = value {
-                    row.push(column.name.clone(), value);
-                }
-            }
-            row
-        };
-        Ok(found.rows.into_iter().map(row).collect())
+        Ok(found.rows.into_iter().map(|values| row(&table, values)).collect())
     }
     /// The columns of a table, asked for once.
     async fn table(&mut self, tables: &Tables, name: &str) -> Result<Arc<Table>, Trouble> {
@@ -556,6 +551,17 @@ impl Link {
         let found = self.ask(&statement).await?;
         dialect.table(name, found.rows).map_err(Trouble::Unaskable)
     }
+}
+
+/// A row of what a table's columns hold.
+fn row(table: &Table, values: Vec<Option<String>>) -> Row {
+    let mut row = Row::default();
+    for (column, value) in table.columns.iter().zip(values) {
+        if let Some(value) = value {
+            row.push(column.name.clone(), value);
+        }
+    }
+    row
 }
 
 /// Rows of an answer that are taken.

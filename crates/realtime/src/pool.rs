@@ -1,6 +1,7 @@
 //! The connections of one database, on the thread of all databases: who has one, who waits, when it is tried again.
 
 mod lending;
+mod together;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -36,6 +37,8 @@ pub(crate) struct Job {
     pub handed: Instant,
     /// It was on its way already when the connection broke, and changes nothing.
     pub is_second: bool,
+    /// It was asked with others, and the database would not have them all.
+    pub is_alone: bool,
 }
 
 /// What the thread tells the shard.
@@ -78,6 +81,8 @@ enum Done {
         /// The program that spoke ODBC has ended over it.
         has_ended: bool,
     },
+    /// Several look-ups on one connection.
+    Together(together::Done),
     /// The same on a connection that is lent.
     Lent(lending::Done),
 }
@@ -209,9 +214,13 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         while self.busy < most
             && !self.waiting.is_empty()
             && let Some(link) = self.idle.pop()
-            && let Some(job) = self.waiting.pop_front()
         {
-            self.hand_out(link, job);
+            let free = (self.idle.len() + 1).min(most - self.busy);
+            if let Some(jobs) = together::take(&mut self.waiting, free) {
+                self.hand_out_together(link, jobs);
+            } else if let Some(job) = self.waiting.pop_front() {
+                self.hand_out(link, job);
+            }
         }
         self.lend(now);
         let wanted = self.waiting.len().min(most.saturating_sub(self.busy)) + self.lending.wanted(most);
@@ -302,16 +311,21 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                 self.busy -= 1;
                 self.heard(&result, link.is_some(), has_ended);
                 self.idle.extend(link);
-                self.time(&job);
-                let reads = matches!(job.query, Query::Load(_) | Query::Columns { .. });
-                if matches!(result, Err(Failure::Broken { .. })) && reads && !job.is_second {
-                    // It rested too long, or the database was started anew: a question does no harm twice.
-                    self.waiting.push_front(Job { is_second: true, ..job });
-                } else {
-                    self.answer(job.ticket, result);
-                }
+                self.settle(job, result);
             }
+            Done::Together(done) => self.take_in_together(done),
             Done::Lent(done) => self.take_back(done),
+        }
+    }
+    /// What becomes of a question that was asked.
+    fn settle(&mut self, job: Job, result: Result<Answer, Failure>) {
+        self.time(&job);
+        let reads = matches!(job.query, Query::Load(_) | Query::Columns { .. });
+        if matches!(result, Err(Failure::Broken { .. })) && reads && !job.is_second {
+            // It rested too long, or the database was started anew: a question does no harm twice.
+            self.waiting.push_front(Job { is_second: true, ..job });
+        } else {
+            self.answer(job.ticket, result);
         }
     }
     /// What an answer says of the database, and of the other connections to it.

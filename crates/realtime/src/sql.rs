@@ -86,7 +86,7 @@ const ODBC_TEXTS: &[i16] = &[1, 12, -1, -8, -9, -10, -2, -3, -4];
 pub(crate) type Flaw = String;
 
 impl Table {
-    fn column(&self, name: &str) -> Option<&Column> {
+    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         let exact = self.columns.iter().find(|column| *column.name == *name);
         exact.or_else(|| self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name)))
     }
@@ -101,6 +101,10 @@ fn shown(name: &str) -> String {
 }
 
 impl Dialect {
+    /// Whether it takes a list of values, and says how many rows are wanted at most, as [`Self::load_any`] spells it.
+    pub(crate) const fn knows_lists(self) -> bool {
+        !matches!(self, Self::Other { .. })
+    }
     /// Whether it finds out by itself what type a value of a `CASE` has.
     pub(crate) const fn knows_cases(self) -> bool {
         !matches!(self, Self::Other { .. })
@@ -239,17 +243,7 @@ impl Dialect {
 
     /// Rows of all columns, in the table's order.
     pub(crate) fn load(self, table: &Table, load: &Load) -> Result<Statement, Flaw> {
-        let mut out = Statement { sql: "SELECT ".to_owned(), ..Statement::default() };
-        for (at, column) in table.columns.iter().enumerate() {
-            out.sql.push_str(if at == 0 { "" } else { ", " });
-            let name = self.quoted(&column.name);
-            let _ = match self {
-                Self::Mysql => write!(out.sql, "CAST({name} AS CHAR)"),
-                Self::Postgres(_) | Self::Sqlite => write!(out.sql, "CAST({name} AS TEXT)"),
-                Self::Other { .. } => write!(out.sql, "{name}"),
-            };
-        }
-        let _ = write!(out.sql, " FROM {}", table.quoted);
+        let mut out = self.select(table);
         self.conditions(table, &load.filters, &mut out)?;
         for (at, order) in load.order.iter().enumerate() {
             let name = self.quoted(&table.needed(&order.column)?.name);
@@ -264,6 +258,40 @@ impl Dialect {
             (None, _) => {}
         }
         Ok(out)
+    }
+    /// The rows that have one of these values in a column of text, `most` of them at most.
+    pub(crate) fn load_any(
+        self,
+        table: &Table,
+        column: &str,
+        values: &[&str],
+        most: usize,
+    ) -> Result<Statement, Flaw> {
+        let column = table.needed(column)?;
+        let mut out = self.select(table);
+        for (at, value) in values.iter().enumerate() {
+            let mark = self.bound(column, Some(plain(value)?), &mut out.values);
+            let _ = match at {
+                0 => write!(out.sql, " WHERE {} IN ({mark}", self.quoted(&column.name)),
+                _ => write!(out.sql, ", {mark}"),
+            };
+        }
+        let _ = write!(out.sql, ") LIMIT {most}");
+        Ok(out)
+    }
+    fn select(self, table: &Table) -> Statement {
+        let mut out = Statement { sql: "SELECT ".to_owned(), ..Statement::default() };
+        for (at, column) in table.columns.iter().enumerate() {
+            out.sql.push_str(if at == 0 { "" } else { ", " });
+            let name = self.quoted(&column.name);
+            let _ = match self {
+                Self::Mysql => write!(out.sql, "CAST({name} AS CHAR)"),
+                Self::Postgres(_) | Self::Sqlite => write!(out.sql, "CAST({name} AS TEXT)"),
+                Self::Other { .. } => write!(out.sql, "{name}"),
+            };
+        }
+        let _ = write!(out.sql, " FROM {}", table.quoted);
+        out
     }
     pub(crate) fn store(self, table: &Table, sets: &[(String, Option<String>)]) -> Result<Statement, Flaw> {
         let mut out = Statement::default();

@@ -48,6 +48,7 @@ pub fn contract(connection: Connection, driver: &str) {
     columns_that_come_later_are_seen(driver, db);
     statements_of_the_site(driver, db);
     many_at_once_are_each_answered_once(driver, db);
+    rows_looked_up_together_are_those_looked_up_alone(driver, db);
     a_transaction_is_kept_or_taken_back_as_a_whole(driver, db);
     a_statement_that_fails_leaves_no_half_transaction(driver, db);
     what_a_transaction_sees_is_what_was_wanted(driver, db);
@@ -283,6 +284,57 @@ fn many_at_once_are_each_answered_once(driver: &str, db: &mut Databases) {
     let status = db.status();
     assert!((1..=4).contains(&status[0].open), "{driver}: {status:?}");
     assert_eq!(status[0].standing, realtime::Standing::Up, "{driver}");
+}
+
+/// What databases hold for equal they disagree on; here each is only to agree with itself.
+fn rows_looked_up_together_are_those_looked_up_alone(driver: &str, db: &mut Databases) {
+    let store = |name: &str| Query::Store { table: "friends".into(), sets: vec![set("name", name)] };
+    let stored = (0..150).map(|nth| format!("Peer{nth:03}")).chain(["o'brien \\ %".into(), "größe".into()]);
+    db.ask("db", Query::Batch(stored.map(|name| store(&name)).collect())).unwrap();
+    let one = |column: &str, value: &str| {
+        let filters = vec![Filter::is(column, value)];
+        Query::Load(Load { table: "friends".into(), filters, limit: Some(1), ..Load::default() })
+    };
+    let plain: Vec<_> = (0..200).map(|nth| one("name", &format!("Peer{nth:03}"))).collect();
+    let odd: Vec<_> = (0..150)
+        .map(|nth| match nth % 10 {
+            0 => one("name", &format!("pEER{nth:03}")),
+            1 => one("name", &format!("Peer{nth:03} ")),
+            2 => one("name", "Peer007"),
+            3 => one("NAME", "o'brien \\ %"),
+            4 => one("name", "größe"),
+            5 => one("name", ""),
+            _ => one("name", &format!("Peer{nth:03}")),
+        })
+        .collect();
+    // A number is compared as a number, and what no column holds is refused for itself alone.
+    let numbers: Vec<_> =
+        (0..50).map(|nth| one("port", if nth % 2 == 0 { "4569" } else { "no port" })).collect();
+    let mut spoilt = plain.clone();
+    spoilt.insert(70, one("name", "a NUL\0"));
+    for (what, queries) in [("plain", plain), ("odd", odd), ("numbers", numbers), ("spoilt", spoilt)] {
+        let alone: Vec<_> = queries.iter().map(|query| db.ask("db", query.clone())).collect();
+        for (number, query) in (0..).zip(&queries) {
+            db.submit("db", Ticket { asker: 1, number }, query.clone()).unwrap();
+        }
+        let (mut together, _) = collect(db, queries.len());
+        together.sort_by_key(|(ticket, _)| ticket.number);
+        // Of a table whose columns are looked at again in between a row may have more of them.
+        let found = |answer: &Result<Answer, Failure>| match answer {
+            Ok(Answer::Rows(rows)) => {
+                Ok(rows.iter().map(|row| row.get("name").map(str::to_owned)).collect::<Vec<_>>())
+            }
+            other => Err(other.clone()),
+        };
+        for (((_, together), alone), query) in together.iter().zip(&alone).zip(&queries) {
+            assert_eq!(found(together), found(alone), "{driver}: {what}: {query:?}");
+        }
+        assert!(
+            alone.iter().any(|answer| !matches!(answer, Ok(Answer::Rows(rows)) if rows.is_empty())),
+            "{what}"
+        );
+    }
+    db.ask("db", raw("DELETE FROM friends WHERE name NOT LIKE '6%' AND name NOT LIKE '7%'")).unwrap();
 }
 
 fn within(transaction: u64, begins: bool, sql: &str) -> Query {

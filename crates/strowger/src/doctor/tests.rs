@@ -33,7 +33,7 @@ impl Paper {
             ("/proc/sys/kernel/sched_rt_runtime_us", "950000"),
             ("/proc/sys/net/ipv4/ip_unprivileged_port_start", "1024"),
             ("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999"),
-            ("/proc/sys/net/core/rmem_max", "8388608"),
+            ("/proc/sys/net/core/rmem_max", "16777216"),
             ("/proc/sys/net/core/wmem_max", "8388608"),
             (
                 "/proc/net/snmp",
@@ -253,8 +253,8 @@ fn what_is_wrong_is_found_and_the_remedy_names_the_number_that_is_missing() {
             sound().with("/proc/sys/net/core/rmem_max", "212992"),
             wanted(),
             Warning,
-            "212992 bytes, 4194304 wanted",
-            "net.core.rmem_max=4194304",
+            "212992 bytes, 16777216 wanted",
+            "net.core.rmem_max=16777216",
         ),
         (
             "send buffers",
