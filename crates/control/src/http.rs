@@ -17,6 +17,7 @@ use store::config::web::HttpGeneral;
 use subtle::ConstantTimeEq as _;
 
 use crate::ami::{WebAnswer, WebForm, WebRequest, escaped};
+use crate::ari::AriRequest;
 use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
@@ -38,6 +39,7 @@ pub struct Http {
     site: Rc<Site>,
     sessions: BTreeMap<u64, Open>,
     asked: Vec<WebRequest>,
+    asked_ari: Vec<AriRequest>,
     wishes: Vec<FileWish>,
     upgraded: Vec<Upgraded>,
 }
@@ -98,6 +100,7 @@ const ASKED_AGAIN: &str = "no-cache";
 enum Taken {
     Reply(Reply),
     Manager(WebRequest),
+    Ari(AriRequest),
     /// Its name, and what the client has of it already.
     File(PathBuf, Vec<u8>),
     /// Its answer, and what came after the request.
@@ -107,7 +110,14 @@ enum Taken {
 impl Http {
     /// Without connections.
     pub fn new(site: Rc<Site>) -> Self {
-        Self { site, sessions: BTreeMap::new(), asked: Vec::new(), wishes: Vec::new(), upgraded: Vec::new() }
+        Self {
+            site,
+            sessions: BTreeMap::new(),
+            asked: Vec::new(),
+            asked_ari: Vec::new(),
+            wishes: Vec::new(),
+            upgraded: Vec::new(),
+        }
     }
     /// Somebody has connected; `secure` says whether under TLS.
     ///
@@ -138,6 +148,14 @@ impl Http {
     /// Requests for the manager that came in; [`Http::answer`] follows for each.
     pub fn take_requests(&mut self) -> Vec<WebRequest> {
         std::mem::take(&mut self.asked)
+    }
+    /// Requests for the REST interface that came in; [`Http::answer`] or [`Http::release`] follows for each.
+    pub fn take_ari(&mut self) -> Vec<AriRequest> {
+        std::mem::take(&mut self.asked_ari)
+    }
+    /// A connection has become a WebSocket of the REST interface, and is no business of this machine any more.
+    pub fn release(&mut self, session: u64) {
+        self.sessions.remove(&session);
     }
     /// What files are wanted; [`Http::file`] follows for each wish.
     pub fn take_wishes(&mut self) -> Vec<FileWish> {
@@ -232,8 +250,12 @@ impl Http {
                         return;
                     }
                     Ok(length) => {
-                        let body = body.get(..length).unwrap_or_default();
-                        (self.take(&request, body, session, peer), request.method == Some("HEAD"))
+                        let (body, rest) = body.split_at_checked(length).unwrap_or_default();
+                        let taken = match self.ari(&request, body, rest, session) {
+                            Some(asked) => Taken::Ari(asked),
+                            None => self.take(&request, body, session, peer),
+                        };
+                        (taken, request.method == Some("HEAD"))
                     }
                     Err(()) => (Taken::Reply(Reply::error("400 Bad Request")), false),
                 }
@@ -250,6 +272,12 @@ impl Http {
                 }
                 self.asked.push(request);
             }
+            Taken::Ari(request) => {
+                if let Some(open) = self.sessions.get_mut(&session) {
+                    open.waits = true;
+                }
+                self.asked_ari.push(request);
+            }
             Taken::File(name, known) => {
                 let sending = Sending::new(&name, only_head, known);
                 self.send_file(session, name, sending, out);
@@ -265,6 +293,44 @@ impl Http {
                 out.push(Output::Close(session));
             }
         }
+    }
+
+    /// A request for a path of the REST interface, when that is served.
+    fn ari(
+        &self,
+        request: &httparse::Request<'_, '_>,
+        body: &[u8],
+        rest: &[u8],
+        connection: u64,
+    ) -> Option<AriRequest> {
+        let snapshot = self.site.snapshot.borrow();
+        let open = self.sessions.get(&connection).filter(|_| snapshot.ari.is_served())?;
+        let target = request.path.unwrap_or("");
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let below = path.strip_prefix(&snapshot.http.path(crate::ari::PATH))?;
+        if !below.is_empty() && !below.starts_with('/') {
+            return None;
+        }
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            found.and_then(|header| std::str::from_utf8(header.value).ok()).map(str::to_owned)
+        };
+        let upgrade = header("Upgrade").map(|_| ws::upgrade(request, &[], ws::Speech::Events));
+        Some(AriRequest {
+            connection,
+            peer: open.peer,
+            secure: open.secure,
+            method: request.method.unwrap_or_default().to_owned(),
+            path: below.to_owned(),
+            query: query.to_owned(),
+            body: body.to_vec(),
+            kind: header("Content-Type").unwrap_or_default(),
+            authorization: header("Authorization"),
+            origin: header("Origin"),
+            host: header("Host"),
+            upgrade,
+            rest: rest.to_vec(),
+        })
     }
 
     fn send_file(&mut self, session: u64, name: PathBuf, sending: Sending, out: &mut Vec<Output>) {
@@ -449,7 +515,7 @@ fn is_socket(site: &Site, request: &httparse::Request<'_, '_>) -> bool {
 /// What becomes of it; `rest` came after it.
 fn socket(site: &Site, request: &httparse::Request<'_, '_>, rest: &[u8]) -> Taken {
     let origins = &site.snapshot.borrow().http.ws_allowed_origins;
-    match ws::upgrade(request, origins) {
+    match ws::upgrade(request, origins, ws::Speech::Sip) {
         Ok(answer) => Taken::Socket(answer, rest.to_vec()),
         Err(ws::Refusal { status, headers }) => {
             Taken::Reply(Reply { headers: headers.to_owned(), ..Reply::error(status) })
@@ -486,7 +552,7 @@ fn is_basic(given: &[u8], user: &str, password: &str) -> bool {
 }
 
 /// RFC 4648 §4.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

@@ -1,0 +1,2 @@
+use super::super::table::Operation;
+pub(super) const ROWS: &[Operation] = &[];
