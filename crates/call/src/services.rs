@@ -218,6 +218,22 @@ pub trait Recorder {
     fn state(&self) -> RecorderState {
         RecorderState::default()
     }
+    /// Whether files of this extension can be written.
+    fn knows(&self, extension: &str) -> bool {
+        let _ = extension;
+        true
+    }
+    /// Names (below `folder`, without extension) and extensions of the recordings in a folder and below it, in order; at
+    /// most so many.
+    fn stored(&mut self, folder: &str, most: usize) -> Vec<(String, String)> {
+        let _ = (folder, most);
+        Vec::new()
+    }
+    /// Copies a file of this extension.
+    fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        let _ = (path, extension, to);
+        Err("recordings are not copied here".to_owned())
+    }
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;
 }

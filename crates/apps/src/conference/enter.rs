@@ -92,8 +92,7 @@ impl Visit<'_> {
         if comes_unheard && self.may_enter() {
             self.announce(&heralds.came);
         }
-        let guest =
-            Guest {
+        let guest = Guest {
             seat: self.user.seat,
             user: self.user.name.clone(),
             menu: self.menu.name.clone(),

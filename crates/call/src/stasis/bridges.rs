@@ -99,11 +99,13 @@ pub struct ProgramBridge {
     pub created_wall: i64,
     /// Channels in it, in the order in which they came.
     pub members: Vec<BridgeMember>,
-    /// The class of music that its channels hear; `None`: none, but for a holding bridge, which plays its channels' own.
+    /// The class of music that its channels hear while nothing is played to it; `None`: none, but for a holding bridge, which plays its channels' own.
     pub music: Option<String>,
     /// Sounds that play or wait, in order.
     plays: VecDeque<Rc<str>>,
     has_player: bool,
+    /// Whose user holds the others.
+    held_by: Option<ChannelId>,
     pub(crate) recording: Option<Rc<str>>,
 }
 
@@ -114,12 +116,19 @@ impl ProgramBridge {
     }
     /// The music that a channel in it hears while nothing else is played to it; an empty class is the channel's own.
     pub fn music_for(&self, id: ChannelId) -> Option<String> {
+        if !self.plays.is_empty() {
+            return None;
+        }
         let announces = |member: &BridgeMember| member.announces;
         let is_told = self.members.iter().any(announces);
         let is_announcer = self.members.iter().any(|member| member.channel == id && announces(member));
         match self.kind {
             BridgeKind::Holding if is_told || is_announcer => None,
             BridgeKind::Holding => Some(self.music.clone().unwrap_or_default()),
+            // Who is held by one of two hears music; among several nobody knows who holds whom.
+            BridgeKind::Mixing if self.members.len() == 2 && self.held_by.is_some_and(|by| by != id) => {
+                Some(self.music.clone().unwrap_or_default())
+            }
             BridgeKind::Mixing => self.music.clone(),
         }
     }
@@ -174,6 +183,7 @@ impl Core {
             music: None,
             plays: VecDeque::new(),
             has_player: false,
+            held_by: None,
             recording: None,
         };
         self.stasis.bridges.insert(id.clone(), bridge);
@@ -301,6 +311,7 @@ impl Core {
         let Some(id) = room.strip_prefix(ROOM_PREFIX) else { return };
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return };
         bridge.members.retain(|member| member.channel != channel);
+        bridge.held_by = bridge.held_by.filter(|by| *by != channel);
         self.stasis_tell(|core| {
             let (bridge, channel) = (core.stasis_bridge_view(id)?, core.snapshot(channel)?);
             Some(StasisNotice::BridgeLeft { bridge, channel })
@@ -316,6 +327,14 @@ impl Core {
         self.woken.extend(waiter);
         members.into_iter().for_each(|member| self.stasis_rouse(member));
     }
+    /// The user of a channel in a bridge holds the other one there, or does no more.
+    pub fn stasis_bridge_held(&mut self, by: ChannelId, holds: bool) {
+        let Some(id) = self.stasis_bridge_of(by).map(|bridge| bridge.id.clone()) else { return };
+        if let Some(bridge) = self.stasis.bridges.get_mut(&id) {
+            bridge.held_by = holds.then_some(by).or(bridge.held_by.filter(|held| *held != by));
+        }
+        self.stasis_bridge_changed(&id);
+    }
     /// Channels in a bridge hear music of this class, or none but their own.
     pub fn stasis_bridge_music(&mut self, id: &str, class: Option<String>) -> Result<(), StasisError> {
         let bridge = self.stasis.bridges.get_mut(id).ok_or_else(StasisError::no_bridge)?;
@@ -330,7 +349,9 @@ impl Core {
             return Err(StasisError::full());
         }
         bridge.plays.push_back(playback);
-        Ok(!core::mem::replace(&mut bridge.has_player, true))
+        let needs_story = !core::mem::replace(&mut bridge.has_player, true);
+        self.stasis_bridge_changed(id);
+        Ok(needs_story)
     }
     /// The sound that a bridge hears next; with none its story ends.
     pub fn stasis_bridge_next(&mut self, id: &str) -> Option<Rc<str>> {
@@ -344,6 +365,7 @@ impl Core {
         if let Some(bridge) = self.stasis.bridges.get_mut(id) {
             bridge.plays.retain(|known| &**known != playback);
         }
+        self.stasis_bridge_changed(id);
     }
     /// A bridge is recorded from here on, by the recording of this name, or no more.
     ///

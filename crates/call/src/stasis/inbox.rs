@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use base::ChannelId;
 
-use super::{PlaybackSteer, StasisError};
-use crate::{ChanEvent, Core, PartyId};
+use super::StasisError;
+use crate::{ChanEvent, Core};
 
 /// Orders that wait for one channel at most: a story takes them in the same turn.
 pub const ORDERS_MAX: usize = 256;
@@ -32,8 +32,8 @@ pub struct Digits {
 /// A channel that was made to be called later is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placing {
-    /// UNIQUEID of the channel that is shown as who calls.
-    pub caller: Option<PartyId>,
+    /// The channel on whose behalf it is called.
+    pub caller: Option<ChannelId>,
     /// How long it rings; `None`: as long as it takes.
     pub timeout: Option<Duration>,
 }
@@ -54,12 +54,6 @@ pub enum Work {
 pub enum Order {
     /// Does this when what is before it is done.
     Work(Work),
-    /// Steers a sound.
-    Steer(Rc<str>, PlaybackSteer),
-    /// Ends a sound, or takes it out of the queue.
-    StopPlayback(Rc<str>),
-    /// Ends a recording, or takes it out of the queue; the recording says whether it is kept.
-    StopRecording(Rc<str>),
     /// Plays music of this class while nothing else is played.
     Music(String),
     /// Plays none any more.

@@ -148,6 +148,10 @@ impl Playback {
     pub fn media_uri(&self) -> &str {
         self.media.get(self.at).map(String::as_str).unwrap_or_default()
     }
+    /// Whether a program has ended it.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
     /// What is heard next.
     pub fn next_media_uri(&self) -> Option<&str> {
         self.media.get(self.at + 1).map(String::as_str)
@@ -387,7 +391,7 @@ impl Core {
         let (change, playback) = (MediaChange::Finished, Box::new(playback));
         self.stasis_tell(|_| Some(StasisNotice::Playback { change, playback }));
     }
-    /// Ends a sound of a bridge, or steers it (`Some`): its story looks.
+    /// Ends a sound, or steers it (`Some`): the story that plays it looks.
     pub fn stasis_steer_playback(&mut self, id: &str, steer: Option<PlaybackSteer>) {
         let Some(playback) = self.stasis.playbacks.get_mut(id) else { return };
         match steer {
@@ -396,8 +400,10 @@ impl Core {
             Some(_) => {}
         }
         self.woken.extend(playback.waiter);
+        let target = playback.target.clone();
+        self.stasis_rouse_target(&target);
     }
-    /// What was wanted of a sound of a bridge since this was asked last; `None`: that it ends.
+    /// What was wanted of a sound since this was asked last; `None`: that it ends.
     pub fn stasis_steered(&mut self, id: &str) -> Option<Vec<PlaybackSteer>> {
         let playback = self.stasis.playbacks.get_mut(id).filter(|playback| !playback.is_stopped)?;
         Some(core::mem::take(&mut playback.steer))
@@ -428,6 +434,13 @@ impl Core {
         }
         let (change, recording) = (MediaChange::Started, Box::new(recording.clone()));
         self.stasis_tell(|_| Some(StasisNotice::Recording { change, recording }));
+    }
+    /// The last `ms` of a recording are not kept.
+    pub fn stasis_cut_recording(&mut self, name: &str, ms: u32) {
+        let recording = self.stasis.recordings.get(name);
+        if let Some(afterwards) = recording.and_then(|recording| recording.afterwards.as_ref()) {
+            afterwards.cut(ms);
+        }
     }
     /// A recording rests, or goes on.
     pub fn stasis_pause_recording(&mut self, name: &str, rests: bool) -> Result<(), StasisError> {
@@ -472,7 +485,7 @@ impl Core {
     pub fn stasis_end_recording(&mut self, name: &str, state: RecordingState, cause: &str, cut: Duration) {
         let now = self.now;
         let Some(mut recording) = self.stasis.recordings.remove(name) else { return };
-        recording.duration = Some(recording.lasted(now));
+        recording.duration = Some(recording.lasted(now).saturating_sub(cut));
         recording.silence = (!cut.is_zero()).then_some(cut);
         (recording.state, recording.cause) = (state, cause.to_owned());
         if let (RecordingState::Canceled, Some(afterwards)) = (state, &recording.afterwards) {
@@ -492,8 +505,12 @@ impl Core {
     fn stasis_rouse_recording(&mut self, name: &str) {
         let Some(recording) = self.stasis.recordings.get(name) else { return };
         self.woken.extend(recording.waiter);
-        if let Target::Channel(uniqueid) = recording.target.clone()
-            && let Ok(id) = self.stasis_channel(&uniqueid)
+        let target = recording.target.clone();
+        self.stasis_rouse_target(&target);
+    }
+    fn stasis_rouse_target(&mut self, target: &Target) {
+        if let Target::Channel(uniqueid) = target
+            && let Ok(id) = self.stasis_channel(uniqueid)
         {
             self.stasis_rouse(id);
         }
