@@ -107,8 +107,9 @@ pub struct Ari {
 }
 
 impl Ari {
-    /// Without connections.
+    /// Without connections. What programs said of devices before the process last ended holds again.
     pub fn new(site: Rc<Site>) -> Self {
+        ops::devices::restore(&mut site.shard.core.borrow_mut());
         Self { site, sockets: Sockets::default(), facts: Facts::default() }
     }
     /// After a reload: users who are gone are let go. Their applications stay with their channels, until they come again.

@@ -186,7 +186,9 @@ impl Cli {
                 ("Devices", &devices),
             ] {
                 let _ = writeln!(out, "  {title}: {}", list.len());
-                list.iter().for_each(|item| drop(writeln!(out, "    {}", clean(item))));
+                for item in list {
+                    let _ = writeln!(out, "    {}", clean(item));
+                }
             }
             out
         };

@@ -14,14 +14,24 @@ use super::channels::{BEEP, DURATION, FORMAT, IF_EXISTS, NAME, SILENCE, TERMINAT
 const BRIDGE: Param = path("bridgeId", "id of the bridge");
 const NO_BRIDGE: (u16, &str) = (404, "there is no such bridge");
 const ON_ONE: &[(u16, &str)] = &[NO_BRIDGE];
-const KIND: Param = text("type", "how channels in it hear each other, comma separated: mixing or holding, dtmf_events, proxy_media");
+const KIND: Param = text(
+    "type",
+    "how channels in it hear each other, comma separated: mixing or holding, dtmf_events, proxy_media",
+);
 const OF_NAME: Param = text("name", "name of the bridge");
 const CHANNELS: Param = text("channel", "ids of the channels").must().many();
 const MEDIA: Param = text("media", "what is played, one after the other, as to a channel").must().many();
 const LANG: Param = text("lang", "language");
-const OFFSET: Param = int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
-const SKIP: Param = int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
-const PLAY_ERRORS: &[(u16, &str)] = &[(400, "nothing is to be played, or it is no such thing"), NO_BRIDGE, (409, "the id is taken"), (422, "it is a holding bridge")];
+const OFFSET: Param =
+    int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
+const SKIP: Param =
+    int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
+const PLAY_ERRORS: &[(u16, &str)] = &[
+    (400, "nothing is to be played, or it is no such thing"),
+    NO_BRIDGE,
+    (409, "the id is taken"),
+    (422, "it is a holding bridge"),
+];
 
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -51,7 +61,10 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Makes a bridge of this id, or gives the one that there is another name.",
         params: &[KIND, BRIDGE, OF_NAME],
         answer: "Bridge",
-        errors: &[(400, "the type is none, or an id is too long"), (409, "a bridge of another type has this id")],
+        errors: &[
+            (400, "the type is none, or an id is too long"),
+            (409, "a bridge of another type has this id"),
+        ],
         run: create_with_id,
     },
     Operation {
@@ -88,7 +101,12 @@ pub(super) const ROWS: &[Operation] = &[
             flag("inhibitConnectedLineUpdates", "the others are not shown who it is").or("false"),
         ],
         answer: "void",
-        errors: &[(400, "there is no such channel"), NO_BRIDGE, (409, "no program has a channel, or it is being recorded"), (422, "a channel has no media")],
+        errors: &[
+            (400, "there is no such channel"),
+            NO_BRIDGE,
+            (409, "no program has a channel, or it is being recorded"),
+            (422, "a channel has no media"),
+        ],
         run: add,
     },
     Operation {
@@ -98,7 +116,12 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Takes channels out of a bridge: all, or none.",
         params: &[BRIDGE, CHANNELS],
         answer: "void",
-        errors: &[(400, "there is no such channel"), NO_BRIDGE, (409, "no program has a channel"), (422, "a channel is not in this bridge")],
+        errors: &[
+            (400, "there is no such channel"),
+            NO_BRIDGE,
+            (409, "no program has a channel"),
+            (422, "a channel is not in this bridge"),
+        ],
         run: remove,
     },
     Operation {
@@ -129,7 +152,14 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges/{bridgeId}/play",
         name: "play",
         text: "Plays to all in a bridge, when what is before it is over.",
-        params: &[BRIDGE, MEDIA, LANG, OFFSET, SKIP, text("playbackId", "id of the playback; one is made when absent")],
+        params: &[
+            BRIDGE,
+            MEDIA,
+            LANG,
+            OFFSET,
+            SKIP,
+            text("playbackId", "id of the playback; one is made when absent"),
+        ],
         answer: "Playback",
         errors: PLAY_ERRORS,
         run: play,
@@ -151,14 +181,20 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Records what is said in a bridge. Silence and digits do not end it.",
         params: &[BRIDGE, NAME, FORMAT, DURATION, SILENCE, IF_EXISTS, BEEP, TERMINATE],
         answer: "LiveRecording",
-        errors: &[(400, "the name or another parameter is none"), NO_BRIDGE, (409, "the bridge is being recorded, or the name is taken"), (422, "the format is unknown, or it is to end by silence or a digit")],
+        errors: &[
+            (400, "the name or another parameter is none"),
+            NO_BRIDGE,
+            (409, "the bridge is being recorded, or the name is taken"),
+            (422, "the format is unknown, or it is to end by silence or a digit"),
+        ],
         run: record,
     },
 ];
 
 fn list(asked: &mut Asked<'_>) -> Done {
     let core = asked.site.shard.core.borrow();
-    let view = View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
+    let view =
+        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
     let own = core.stasis.bridges().filter_map(|bridge| core.stasis_bridge_view(&bridge.id));
     let mut rows: Vec<Value> = own.map(|of| view.bridge(&of)).collect();
     let plain = core.bridges().filter(|(id, _)| core.stasis_bridge_with(*id).is_none());
@@ -168,7 +204,8 @@ fn list(asked: &mut Asked<'_>) -> Done {
 
 fn shown(asked: &mut Asked<'_>, id: &str) -> Done {
     let core = asked.site.shard.core.borrow();
-    let view = View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
+    let view =
+        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
     if let Some(of) = core.stasis_bridge_view(id) {
         return Ok(Answer::Found(view.bridge(&of)));
     }

@@ -19,7 +19,8 @@ const CHANNEL: Param = path("channelId", "id of the channel");
 const NO_CHANNEL: (u16, &str) = (404, "there is no such channel");
 const NOT_HELD: (u16, &str) = (409, "no program has the channel");
 const ON_ONE: &[(u16, &str)] = &[NO_CHANNEL, NOT_HELD];
-const MUTED: Param = text("direction", "what its party says, what it hears, or both").words(&["both", "in", "out"]).or("both");
+const MUTED: Param =
+    text("direction", "what its party says, what it hears, or both").words(&["both", "in", "out"]).or("both");
 const MOH: Param = text("mohClass", "class of music; that of the channel when absent");
 
 /// Longest recording and silence, seconds: a day.
@@ -34,10 +35,16 @@ const MEDIA: Param =
         .must()
         .many();
 const LANG: Param = text("lang", "language; that of who hears it when absent");
-const OFFSET: Param = int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
-const SKIP: Param = int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
+const OFFSET: Param =
+    int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
+const SKIP: Param =
+    int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
 const PLAYBACK: Param = text("playbackId", "id of the playback; one is made when absent");
-const PLAY_ERRORS: &[(u16, &str)] = &[(400, "nothing is to be played, or it is no such thing"), NO_CHANNEL, (409, "no program has the channel, or the id is taken")];
+const PLAY_ERRORS: &[(u16, &str)] = &[
+    (400, "nothing is to be played, or it is no such thing"),
+    NO_CHANNEL,
+    (409, "no program has the channel, or the id is taken"),
+];
 
 const ENDPOINT: Param = text("endpoint", "whom to call: PJSIP/6001").must();
 const ORIGINATOR: Param = text("originator", "id of the channel on whose behalf it is called");
@@ -112,9 +119,24 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/channels/create",
         name: "create",
         text: "Makes a channel in a program's hands, which `dial` calls later.",
-        params: &[ENDPOINT, APP.must(), APP_ARGS, text("channelId", "id of the channel; one is made when absent"), OTHER, ORIGINATOR, FORMATS, VARIABLES],
+        params: &[
+            ENDPOINT,
+            APP.must(),
+            APP_ARGS,
+            text("channelId", "id of the channel; one is made when absent"),
+            OTHER,
+            ORIGINATOR,
+            FORMATS,
+            VARIABLES,
+        ],
         answer: "Channel",
-        errors: &[(400, "an endpoint, an id or another parameter is none"), (404, "there is no such application"), (409, "a channel has this id"), (422, "a function may not be written"), (500, "nobody can be called there, or too much is going on")],
+        errors: &[
+            (400, "an endpoint, an id or another parameter is none"),
+            (404, "there is no such application"),
+            (409, "a channel has this id"),
+            (422, "a function may not be written"),
+            (500, "nobody can be called there, or too much is going on"),
+        ],
         run: create,
     },
     Operation {
@@ -146,8 +168,19 @@ pub(super) const ROWS: &[Operation] = &[
             CHANNEL,
             text("reason_code", "Q.850 cause, which goes before the reason"),
             text("reason", "why").words(&[
-                "normal", "busy", "congestion", "no_answer", "timeout", "rejected", "unallocated", "normal_unspecified",
-                "number_incomplete", "codec_mismatch", "interworking", "failure", "answered_elsewhere",
+                "normal",
+                "busy",
+                "congestion",
+                "no_answer",
+                "timeout",
+                "rejected",
+                "unallocated",
+                "normal_unspecified",
+                "number_incomplete",
+                "codec_mismatch",
+                "interworking",
+                "failure",
+                "answered_elsewhere",
             ]),
         ],
         answer: "void",
@@ -159,7 +192,13 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/channels/{channelId}/continue",
         name: "continueInDialplan",
         text: "Lets a channel go on in the dialplan: at the next priority, or where this says.",
-        params: &[CHANNEL, text("context", "context"), text("extension", "extension"), int("priority", "priority").range(1, 1_000_000_000), text("label", "label, instead of the priority")],
+        params: &[
+            CHANNEL,
+            text("context", "context"),
+            text("extension", "extension"),
+            int("priority", "priority").range(1, 1_000_000_000),
+            text("label", "label, instead of the priority"),
+        ],
         answer: "void",
         errors: &[(404, "there is no such channel or label"), NOT_HELD],
         run: go_on,
@@ -181,18 +220,38 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Tells the other side to call somewhere else.",
         params: &[CHANNEL, text("endpoint", "where: PJSIP/6002").must()],
         answer: "void",
-        errors: &[(400, "the endpoint is none"), NO_CHANNEL, NOT_HELD, (422, "the endpoint is of another technology, or the channel cannot")],
+        errors: &[
+            (400, "the endpoint is none"),
+            NO_CHANNEL,
+            NOT_HELD,
+            (422, "the endpoint is of another technology, or the channel cannot"),
+        ],
         run: redirect,
     },
-    on_one(Method::Post, "/channels/{channelId}/answer", "answer", "Answers a channel.", &[CHANNEL], |asked| {
-        done(verbs::answer(&asked.site.shard, asked.need("channelId")))
-    }),
-    on_one(Method::Post, "/channels/{channelId}/ring", "ring", "Tells the caller that it rings.", &[CHANNEL], |asked| {
-        done(verbs::ring(&asked.site.shard, asked.need("channelId"), true))
-    }),
-    on_one(Method::Delete, "/channels/{channelId}/ring", "ringStop", "Tells it no more.", &[CHANNEL], |asked| {
-        done(verbs::ring(&asked.site.shard, asked.need("channelId"), false))
-    }),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/answer",
+        "answer",
+        "Answers a channel.",
+        &[CHANNEL],
+        |asked| done(verbs::answer(&asked.site.shard, asked.need("channelId"))),
+    ),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/ring",
+        "ring",
+        "Tells the caller that it rings.",
+        &[CHANNEL],
+        |asked| done(verbs::ring(&asked.site.shard, asked.need("channelId"), true)),
+    ),
+    on_one(
+        Method::Delete,
+        "/channels/{channelId}/ring",
+        "ringStop",
+        "Tells it no more.",
+        &[CHANNEL],
+        |asked| done(verbs::ring(&asked.site.shard, asked.need("channelId"), false)),
+    ),
     Operation {
         method: Method::Post,
         path: "/channels/{channelId}/dtmf",
@@ -210,27 +269,73 @@ pub(super) const ROWS: &[Operation] = &[
         errors: &[(400, "no digits are named, or something else is among them"), NO_CHANNEL, NOT_HELD],
         run: digits,
     },
-    on_one(Method::Post, "/channels/{channelId}/mute", "mute", "Lets no sound through.", &[CHANNEL, MUTED], |asked| mute(asked, true)),
-    on_one(Method::Delete, "/channels/{channelId}/mute", "unmute", "Lets sound through again.", &[CHANNEL, MUTED], |asked| mute(asked, false)),
-    on_one(Method::Post, "/channels/{channelId}/hold", "hold", "Holds the other side.", &[CHANNEL], |asked| {
-        done(verbs::hold(&asked.site.shard, asked.need("channelId"), true))
-    }),
-    on_one(Method::Delete, "/channels/{channelId}/hold", "unhold", "Takes the other side back.", &[CHANNEL], |asked| {
-        done(verbs::hold(&asked.site.shard, asked.need("channelId"), false))
-    }),
-    on_one(Method::Post, "/channels/{channelId}/moh", "startMoh", "Plays music while nothing else is played.", &[CHANNEL, MOH], |asked| {
-        let class = asked.get("mohClass").unwrap_or_default();
-        done(verbs::music(&asked.site.shard, asked.need("channelId"), Some(class)))
-    }),
-    on_one(Method::Delete, "/channels/{channelId}/moh", "stopMoh", "Plays music no more.", &[CHANNEL], |asked| {
-        done(verbs::music(&asked.site.shard, asked.need("channelId"), None))
-    }),
-    on_one(Method::Post, "/channels/{channelId}/silence", "startSilence", "Sends silence while nothing else is heard.", &[CHANNEL], |asked| {
-        done(verbs::silence(&asked.site.shard, asked.need("channelId"), true))
-    }),
-    on_one(Method::Delete, "/channels/{channelId}/silence", "stopSilence", "Sends nothing then.", &[CHANNEL], |asked| {
-        done(verbs::silence(&asked.site.shard, asked.need("channelId"), false))
-    }),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/mute",
+        "mute",
+        "Lets no sound through.",
+        &[CHANNEL, MUTED],
+        |asked| mute(asked, true),
+    ),
+    on_one(
+        Method::Delete,
+        "/channels/{channelId}/mute",
+        "unmute",
+        "Lets sound through again.",
+        &[CHANNEL, MUTED],
+        |asked| mute(asked, false),
+    ),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/hold",
+        "hold",
+        "Holds the other side.",
+        &[CHANNEL],
+        |asked| done(verbs::hold(&asked.site.shard, asked.need("channelId"), true)),
+    ),
+    on_one(
+        Method::Delete,
+        "/channels/{channelId}/hold",
+        "unhold",
+        "Takes the other side back.",
+        &[CHANNEL],
+        |asked| done(verbs::hold(&asked.site.shard, asked.need("channelId"), false)),
+    ),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/moh",
+        "startMoh",
+        "Plays music while nothing else is played.",
+        &[CHANNEL, MOH],
+        |asked| {
+            let class = asked.get("mohClass").unwrap_or_default();
+            done(verbs::music(&asked.site.shard, asked.need("channelId"), Some(class)))
+        },
+    ),
+    on_one(
+        Method::Delete,
+        "/channels/{channelId}/moh",
+        "stopMoh",
+        "Plays music no more.",
+        &[CHANNEL],
+        |asked| done(verbs::music(&asked.site.shard, asked.need("channelId"), None)),
+    ),
+    on_one(
+        Method::Post,
+        "/channels/{channelId}/silence",
+        "startSilence",
+        "Sends silence while nothing else is heard.",
+        &[CHANNEL],
+        |asked| done(verbs::silence(&asked.site.shard, asked.need("channelId"), true)),
+    ),
+    on_one(
+        Method::Delete,
+        "/channels/{channelId}/silence",
+        "stopSilence",
+        "Sends nothing then.",
+        &[CHANNEL],
+        |asked| done(verbs::silence(&asked.site.shard, asked.need("channelId"), false)),
+    ),
     Operation {
         method: Method::Post,
         path: "/channels/{channelId}/play",
@@ -258,7 +363,12 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Records what a channel's party says, when what is before it is over.",
         params: &[CHANNEL, NAME, FORMAT, DURATION, SILENCE, IF_EXISTS, BEEP, TERMINATE],
         answer: "LiveRecording",
-        errors: &[(400, "the name or another parameter is none"), NO_CHANNEL, (409, "no program has the channel, it is in a bridge, or the name is taken"), (422, "the format is unknown")],
+        errors: &[
+            (400, "the name or another parameter is none"),
+            NO_CHANNEL,
+            (409, "no program has the channel, it is in a bridge, or the name is taken"),
+            (422, "the format is unknown"),
+        ],
         run: record,
     },
     Operation {
@@ -268,7 +378,12 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Reads a variable or a function of a channel.",
         params: &[CHANNEL, text("variable", "NAME or NAME(arguments)").must()],
         answer: "Variable",
-        errors: &[(400, "no variable is named"), (404, "there is no such channel or variable"), NOT_HELD, (422, "the function reaches beyond calls")],
+        errors: &[
+            (400, "no variable is named"),
+            (404, "there is no such channel or variable"),
+            NOT_HELD,
+            (422, "the function reaches beyond calls"),
+        ],
         run: variable,
     },
     Operation {
@@ -276,9 +391,18 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/channels/{channelId}/variable",
         name: "setChannelVar",
         text: "Sets a variable or writes a function of a channel.",
-        params: &[CHANNEL, text("variable", "NAME or NAME(arguments)").must(), text("value", "the value; empty when absent")],
+        params: &[
+            CHANNEL,
+            text("variable", "NAME or NAME(arguments)").must(),
+            text("value", "the value; empty when absent"),
+        ],
         answer: "void",
-        errors: &[(400, "no variable is named, or it cannot be written"), NO_CHANNEL, NOT_HELD, (422, "the function reaches beyond calls")],
+        errors: &[
+            (400, "no variable is named, or it cannot be written"),
+            NO_CHANNEL,
+            NOT_HELD,
+            (422, "the function reaches beyond calls"),
+        ],
         run: set_variable,
     },
     Operation {
@@ -289,7 +413,9 @@ pub(super) const ROWS: &[Operation] = &[
         params: &[
             CHANNEL,
             text("caller", "id of the channel that is shown as who calls"),
-            int("timeout", "seconds that it rings; 0: as long as it takes").or("0").range(0, RING_SECONDS_MAX),
+            int("timeout", "seconds that it rings; 0: as long as it takes")
+                .or("0")
+                .range(0, RING_SECONDS_MAX),
         ],
         answer: "void",
         errors: &[NO_CHANNEL, (409, "no program has the channel, or it was called already")],
@@ -302,12 +428,15 @@ pub(super) const NAME: Param = text("name", "name of the recording").must();
 /// Its format.
 pub(super) const FORMAT: Param = text("format", "its format, as files end: wav").must();
 /// Its length.
-pub(super) const DURATION: Param = int("maxDurationSeconds", "longest recording, seconds; 0: no limit").or("0").range(0, SECONDS_MAX);
+pub(super) const DURATION: Param =
+    int("maxDurationSeconds", "longest recording, seconds; 0: no limit").or("0").range(0, SECONDS_MAX);
 /// What ends it.
-pub(super) const SILENCE: Param = int("maxSilenceSeconds", "silence that ends it, seconds; 0: none does").or("0").range(0, SECONDS_MAX);
+pub(super) const SILENCE: Param =
+    int("maxSilenceSeconds", "silence that ends it, seconds; 0: none does").or("0").range(0, SECONDS_MAX);
 /// What if it is there.
-pub(super) const IF_EXISTS: Param =
-    text("ifExists", "what happens when the file is there").words(&["fail", "overwrite", "append"]).or("fail");
+pub(super) const IF_EXISTS: Param = text("ifExists", "what happens when the file is there")
+    .words(&["fail", "overwrite", "append"])
+    .or("fail");
 /// What comes first.
 pub(super) const BEEP: Param = flag("beep", "a beep comes first").or("false");
 /// What ends it.
@@ -374,7 +503,8 @@ fn then(asked: &Asked<'_>) -> Result<Then, Fault> {
         }
         return Ok(Then::Stasis { app: app.to_owned(), args: app_args(asked) });
     }
-    let exten = asked.get("extension").ok_or_else(|| Fault::bad("Application or extension must be specified"))?;
+    let exten =
+        asked.get("extension").ok_or_else(|| Fault::bad("Application or extension must be specified"))?;
     let context = asked.get("context").unwrap_or("default").to_owned();
     let priority = match asked.get("label") {
         None => asked.number("priority").and_then(|priority| u32::try_from(priority).ok()).unwrap_or(1),
@@ -404,7 +534,12 @@ fn originate(asked: &mut Asked<'_>) -> Done {
 }
 
 fn create(asked: &mut Asked<'_>) -> Done {
-    let made = verbs::create(&asked.site.shard, to_be_made(asked)?, (asked.need("app"), app_args(asked)), may_write(asked));
+    let made = verbs::create(
+        &asked.site.shard,
+        to_be_made(asked)?,
+        (asked.need("app"), app_args(asked)),
+        may_write(asked),
+    );
     one(asked, made?)
 }
 

@@ -4,7 +4,7 @@ mod applications;
 mod asterisk;
 mod bridges;
 mod channels;
-mod devices;
+pub(super) mod devices;
 mod endpoints;
 pub(super) mod events;
 mod mailboxes;
@@ -118,10 +118,18 @@ fn variables(asked: &Asked<'_>) -> Result<Vec<(String, String)>, Fault> {
 
 /// Which functions may be read.
 fn may_read(asked: &Asked<'_>) -> fn(&str) -> bool {
-    if asked.site.shard.core.borrow().settings.live_dangerously { |_| true } else { capability::is_plain_to_read }
+    if asked.site.shard.core.borrow().settings.live_dangerously {
+        |_| true
+    } else {
+        capability::is_plain_to_read
+    }
 }
 
 /// Which functions may be written.
 fn may_write(asked: &Asked<'_>) -> fn(&str) -> bool {
-    if asked.site.shard.core.borrow().settings.live_dangerously { |_| true } else { capability::is_plain_to_write }
+    if asked.site.shard.core.borrow().settings.live_dangerously {
+        |_| true
+    } else {
+        capability::is_plain_to_write
+    }
 }

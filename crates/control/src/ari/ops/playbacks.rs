@@ -39,7 +39,9 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Steers a sound.",
         params: &[
             PLAYBACK,
-            text("operation", "what is done to it").must().words(&["restart", "pause", "unpause", "reverse", "forward"]),
+            text("operation", "what is done to it")
+                .must()
+                .words(&["restart", "pause", "unpause", "reverse", "forward"]),
         ],
         answer: "void",
         errors: &[(400, "the operation is none"), NO_PLAYBACK, (409, "the sound waits, or rests")],
@@ -54,6 +56,7 @@ fn get(asked: &mut Asked<'_>) -> Done {
 }
 
 fn control(asked: &mut Asked<'_>) -> Done {
-    let steer = PlaybackSteer::parse(asked.need("operation")).ok_or_else(|| Fault::bad("Invalid operation"))?;
+    let steer =
+        PlaybackSteer::parse(asked.need("operation")).ok_or_else(|| Fault::bad("Invalid operation"))?;
     done(verbs::control_playback(&asked.site.shard, asked.need("playbackId"), steer))
 }

@@ -61,7 +61,12 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Copies a recording.",
         params: &[RECORDING, text("destinationRecordingName", "name of the copy").must()],
         answer: "StoredRecording",
-        errors: &[(400, "a name leads elsewhere"), NO_RECORDING, (409, "the new name is taken"), (500, "the disk refuses")],
+        errors: &[
+            (400, "a name leads elsewhere"),
+            NO_RECORDING,
+            (409, "the new name is taken"),
+            (500, "the disk refuses"),
+        ],
         run: copy,
     },
     Operation {
@@ -74,24 +79,44 @@ pub(super) const ROWS: &[Operation] = &[
         errors: ON_ONE,
         run: get_live,
     },
-    on_live(Method::Delete, "/recordings/live/{recordingName}", "cancel", "Ends a recording and keeps nothing.", |asked| {
-        done(verbs::discard_recording(&asked.site.shard, asked.need("recordingName")))
-    }),
-    on_live(Method::Post, "/recordings/live/{recordingName}/stop", "stop", "Ends a recording and keeps it.", |asked| {
-        done(verbs::stop_recording(&asked.site.shard, asked.need("recordingName")))
-    }),
-    on_live(Method::Post, "/recordings/live/{recordingName}/pause", "pause", "Lets a recording rest; what is said meanwhile is not in it.", |asked| {
-        done(verbs::pause_recording(&asked.site.shard, asked.need("recordingName"), true))
-    }),
+    on_live(
+        Method::Delete,
+        "/recordings/live/{recordingName}",
+        "cancel",
+        "Ends a recording and keeps nothing.",
+        |asked| done(verbs::discard_recording(&asked.site.shard, asked.need("recordingName"))),
+    ),
+    on_live(
+        Method::Post,
+        "/recordings/live/{recordingName}/stop",
+        "stop",
+        "Ends a recording and keeps it.",
+        |asked| done(verbs::stop_recording(&asked.site.shard, asked.need("recordingName"))),
+    ),
+    on_live(
+        Method::Post,
+        "/recordings/live/{recordingName}/pause",
+        "pause",
+        "Lets a recording rest; what is said meanwhile is not in it.",
+        |asked| done(verbs::pause_recording(&asked.site.shard, asked.need("recordingName"), true)),
+    ),
     on_live(Method::Delete, "/recordings/live/{recordingName}/pause", "unpause", "Lets it go on.", |asked| {
         done(verbs::pause_recording(&asked.site.shard, asked.need("recordingName"), false))
     }),
-    on_live(Method::Post, "/recordings/live/{recordingName}/mute", "mute", "Lets a recording hold silence.", |asked| {
-        done(verbs::mute_recording(&asked.site.shard, asked.need("recordingName"), true))
-    }),
-    on_live(Method::Delete, "/recordings/live/{recordingName}/mute", "unmute", "Lets it hold sound again.", |asked| {
-        done(verbs::mute_recording(&asked.site.shard, asked.need("recordingName"), false))
-    }),
+    on_live(
+        Method::Post,
+        "/recordings/live/{recordingName}/mute",
+        "mute",
+        "Lets a recording hold silence.",
+        |asked| done(verbs::mute_recording(&asked.site.shard, asked.need("recordingName"), true)),
+    ),
+    on_live(
+        Method::Delete,
+        "/recordings/live/{recordingName}/mute",
+        "unmute",
+        "Lets it hold sound again.",
+        |asked| done(verbs::mute_recording(&asked.site.shard, asked.need("recordingName"), false)),
+    ),
 ];
 
 fn row(of: &Stored) -> Value {

@@ -168,6 +168,8 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
         let line = example(row.shape);
         let refused = [
             ("manager show user <user>", "There is no manager called <user>"),
+            ("ari show user <user>", "User '<user>' not found"),
+            ("ari show app <app>", "No such application '<app>'"),
             (
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
