@@ -206,6 +206,7 @@ impl Core {
         if self.stasis_bridge_of(id).is_some() {
             self.conference_leave(id);
         }
+        self.stasis_sweep(id);
         self.stasis_tell_end(id);
         if let Some(visit) = self.stasis.visits.remove(&id) {
             self.stasis.forget_if_idle(&visit.app);
@@ -214,10 +215,17 @@ impl Core {
     /// Two channels have changed places: a program that had one of them has the other from here on, and the story at the
     /// place goes on.
     pub(crate) fn stasis_exchanged(&mut self, a: ChannelId, b: ChannelId) {
+        if !self.stasis.visits.contains_key(&a) && !self.stasis.visits.contains_key(&b) {
+            return;
+        }
         for (place, left) in [(a, b), (b, a)] {
             let Some(app) = self.stasis.visits.get(&place).map(|visit| visit.app.clone()) else { continue };
             self.stasis_tell_start(place, Some(left));
             self.stasis_tell(|core| Some(StasisNotice::End { app, channel: core.snapshot(left)? }));
+        }
+        let uniqueid = |id| self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone()));
+        if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
+            self.stasis.swap_targets(&one, &other);
         }
     }
     pub(crate) fn stasis_tell(&mut self, notice: impl FnOnce(&Self) -> Option<StasisNotice>) {
