@@ -418,7 +418,7 @@ fn who_takes_the_place_of_a_channel_is_the_programs_from_there_on() {
         .into_iter()
         .filter(|line| line.starts_with("start") || line.starts_with("end"))
         .collect();
-    assert_eq!(lines[2..], ["start app() #2 instead of #0", "end app #0"]);
+    assert_eq!(lines[2..], ["end app #0", "start app() #2 instead of #0"]);
     assert!(world.shard.core.borrow().stasis_visitor(&newcomer_uid).is_ok());
     let view = world.shard.core.borrow().stasis_bridge_view("b").unwrap();
     assert!(view.channels.iter().any(|id| **id == *newcomer_uid));

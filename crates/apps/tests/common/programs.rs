@@ -1,4 +1,5 @@
 //! Programs that steer calls of an invented world, and what they hear.
+#![allow(dead_code)] // each test file uses its part
 
 use std::rc::Rc;
 

@@ -218,10 +218,25 @@ impl Core {
         if !self.stasis.visits.contains_key(&a) && !self.stasis.visits.contains_key(&b) {
             return;
         }
-        for (place, left) in [(a, b), (b, a)] {
-            let Some(app) = self.stasis.visits.get(&place).map(|visit| visit.app.clone()) else { continue };
+        let places = [(a, b), (b, a)];
+        for (place, left) in places {
+            self.stasis_tell(|core| {
+                let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
+                Some(StasisNotice::BridgeLeft { bridge, channel: core.snapshot(left)? })
+            });
+        }
+        for (place, left) in places {
+            self.stasis_tell(|core| {
+                let app = core.stasis.visits.get(&place)?.app.clone();
+                Some(StasisNotice::End { app, channel: core.snapshot(left)? })
+            });
+        }
+        for (place, left) in places {
             self.stasis_tell_start(place, Some(left));
-            self.stasis_tell(|core| Some(StasisNotice::End { app, channel: core.snapshot(left)? }));
+            self.stasis_tell(|core| {
+                let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
+                Some(StasisNotice::BridgeEntered { bridge, channel: core.snapshot(place)? })
+            });
         }
         let uniqueid = |id| self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone()));
         if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
