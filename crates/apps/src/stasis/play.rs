@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::{Clip, PlayEnd, PlayId};
 use call::stasis::{PlaybackState, PlaybackSteer};
-use call::{Chan, ChanState, ClipAnswer, ClipWant, Indication, Level, Stop};
+use call::{Chan, ClipAnswer, ClipWant, Level, Stop};
 
 use super::media::{self, Sounds};
 use super::stay::Stay;
@@ -55,9 +55,6 @@ impl Playing {
     /// Begins the sound that is next; nothing when there is none, and all is over.
     pub(super) async fn item(mut self, stay: &Stay<'_>) -> Result<Option<Self>, Stop> {
         let chan = stay.chan;
-        if chan.state() != ChanState::Up && !self.well && self.at == 0 {
-            chan.indicate(&Indication::Progress);
-        }
         loop {
             let found = chan.core(|core| {
                 let playback = core.stasis.playback(&self.id)?;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use base::{ChannelId, Instant};
 use call::stasis::{BridgeKind, Order, PlaybackState, RecordingState, Work};
-use call::{Chan, ChanEvent, Stop};
+use call::{Chan, ChanEvent, ChanState, Indication, Stop};
 
 use super::digits::Sending;
 use super::place::Placed;
@@ -33,12 +33,23 @@ pub(super) struct Stay<'a> {
     /// Music that it hears, or was to hear and there is none.
     hears: Option<String>,
     pub(super) placed: Option<Placed>,
+    /// Its other side was told that sound comes before the answer.
+    pub(super) is_told_early: bool,
 }
 
 impl<'a> Stay<'a> {
     pub(super) fn new(call: &'a Call) -> Self {
         let works = VecDeque::new();
-        Self { call, chan: &call.chan, works, doing: None, music: None, hears: None, placed: None }
+        Self {
+            call,
+            chan: &call.chan,
+            works,
+            doing: None,
+            music: None,
+            hears: None,
+            placed: None,
+            is_told_early: false,
+        }
     }
     pub(super) fn id(&self) -> ChannelId {
         self.chan.id()
@@ -141,6 +152,9 @@ impl<'a> Stay<'a> {
         match work {
             Work::Play(id) => {
                 self.hush();
+                if self.chan.state() != ChanState::Up && !core::mem::replace(&mut self.is_told_early, true) {
+                    self.chan.indicate(&Indication::Progress);
+                }
                 let playing = Playing::new(id);
                 self.doing = playing.item(self).await?.map(Doing::Play);
             }

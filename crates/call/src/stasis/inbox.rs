@@ -71,7 +71,7 @@ pub enum Order {
 pub(crate) struct Inbox {
     orders: VecDeque<Order>,
     /// Works that were ordered and are not done.
-    works: usize,
+    pub(super) works: usize,
     /// It was let go: no other order is taken.
     pub(super) leaves: bool,
 }

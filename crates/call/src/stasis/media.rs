@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use base::{AudioSink, Instant};
+use base::{AudioSink, ChannelId, Instant};
 
 use super::{MediaChange, Stasis, StasisError, StasisNotice};
 use crate::exec::TaskId;
@@ -354,6 +354,17 @@ impl Stasis {
     pub fn recordings(&self) -> impl Iterator<Item = &LiveRecording> {
         self.recordings.values()
     }
+    /// What was for one is for the other from here on, both ways.
+    pub(super) fn swap_targets(&mut self, one: &Target, other: &Target) {
+        let targets = self.playbacks.values_mut().map(|playback| &mut playback.target);
+        for target in targets.chain(self.recordings.values_mut().map(|recording| &mut recording.target)) {
+            if target == one {
+                target.clone_from(other);
+            } else if target == other {
+                target.clone_from(one);
+            }
+        }
+    }
 }
 
 impl Core {
@@ -394,6 +405,13 @@ impl Core {
     /// Ends a sound, or steers it (`Some`): the story that plays it looks.
     pub fn stasis_steer_playback(&mut self, id: &str, steer: Option<PlaybackSteer>) {
         let Some(playback) = self.stasis.playbacks.get_mut(id) else { return };
+        if let (None, PlaybackState::Queued, Target::Bridge(bridge)) =
+            (steer, playback.state, &playback.target)
+        {
+            let bridge = bridge.clone();
+            self.stasis_bridge_played(&bridge, id);
+            return self.stasis_end_playback(id, PlaybackState::Done);
+        }
         match steer {
             None => playback.is_stopped = true,
             Some(steer) if playback.steer.len() < STEER_MAX => playback.steer.push(steer),
@@ -496,6 +514,21 @@ impl Core {
         let change = if failed { MediaChange::Failed } else { MediaChange::Finished };
         let recording = Box::new(recording);
         self.stasis_tell(|_| Some(StasisNotice::Recording { change, recording }));
+    }
+    /// Ends what a story that was broken off has left of the works of a channel.
+    pub(super) fn stasis_sweep(&mut self, id: ChannelId) {
+        if self.stasis.visits.get(&id).is_none_or(|visit| visit.inbox.works == 0) {
+            return;
+        }
+        let Some(own) = self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone())) else { return };
+        let plays = self.stasis.playbacks.values().filter(|playback| playback.target == own);
+        for play in plays.map(|playback| playback.id.clone()).collect::<Vec<_>>() {
+            self.stasis_end_playback(&play, PlaybackState::Failed);
+        }
+        let recordings = self.stasis.recordings.values().filter(|recording| recording.target == own);
+        for name in recordings.map(|recording| recording.name.clone()).collect::<Vec<_>>() {
+            self.stasis_end_recording(&name, RecordingState::Failed, "the channel is gone", Duration::ZERO);
+        }
     }
     fn stasis_running(&mut self, name: &str) -> Result<&mut LiveRecording, StasisError> {
         let found = self.stasis.recordings.get_mut(name).filter(|recording| !recording.is_stopped);

@@ -206,6 +206,7 @@ impl Core {
         if self.stasis_bridge_of(id).is_some() {
             self.conference_leave(id);
         }
+        self.stasis_sweep(id);
         self.stasis_tell_end(id);
         if let Some(visit) = self.stasis.visits.remove(&id) {
             self.stasis.forget_if_idle(&visit.app);
@@ -214,10 +215,32 @@ impl Core {
     /// Two channels have changed places: a program that had one of them has the other from here on, and the story at the
     /// place goes on.
     pub(crate) fn stasis_exchanged(&mut self, a: ChannelId, b: ChannelId) {
-        for (place, left) in [(a, b), (b, a)] {
-            let Some(app) = self.stasis.visits.get(&place).map(|visit| visit.app.clone()) else { continue };
+        if !self.stasis.visits.contains_key(&a) && !self.stasis.visits.contains_key(&b) {
+            return;
+        }
+        let places = [(a, b), (b, a)];
+        for (place, left) in places {
+            self.stasis_tell(|core| {
+                let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
+                Some(StasisNotice::BridgeLeft { bridge, channel: core.snapshot(left)? })
+            });
+        }
+        for (place, left) in places {
+            self.stasis_tell(|core| {
+                let app = core.stasis.visits.get(&place)?.app.clone();
+                Some(StasisNotice::End { app, channel: core.snapshot(left)? })
+            });
+        }
+        for (place, left) in places {
             self.stasis_tell_start(place, Some(left));
-            self.stasis_tell(|core| Some(StasisNotice::End { app, channel: core.snapshot(left)? }));
+            self.stasis_tell(|core| {
+                let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
+                Some(StasisNotice::BridgeEntered { bridge, channel: core.snapshot(place)? })
+            });
+        }
+        let uniqueid = |id| self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone()));
+        if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
+            self.stasis.swap_targets(&one, &other);
         }
     }
     pub(crate) fn stasis_tell(&mut self, notice: impl FnOnce(&Self) -> Option<StasisNotice>) {
