@@ -55,7 +55,6 @@ pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
         Notice::Hangup { channel, cause } => {
             let event =
                 json!({ "channel": view.channel(channel), "cause": cause.0, "cause_txt": cause.text() });
-            view.facts.forget(&channel.name);
             one(("ChannelDestroyed", event))
         }
         Notice::UserEvent { channel, name, fields } => one(user_event(channel.as_ref(), name, fields, view)),
@@ -72,17 +71,20 @@ pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
             put(&mut event, "forward", forward.as_deref().map(Value::from));
             one(("Dial", event))
         }
+        // Of the inside of programs' bridges they hear as of the bridges themselves.
+        Notice::BridgeCreate { bridge, .. }
+        | Notice::BridgeDestroy { bridge }
+        | Notice::BridgeEnter { bridge, .. }
+        | Notice::BridgeLeave { bridge, .. }
+            if view.facts.is_inside(*bridge) =>
+        {
+            Vec::new()
+        }
         Notice::BridgeCreate { bridge, .. } => {
             one(("BridgeCreated", json!({ "bridge": view.plain_bridge(*bridge) })))
         }
         Notice::BridgeDestroy { bridge } => {
             one(("BridgeDestroyed", json!({ "bridge": view.plain_bridge(*bridge) })))
-        }
-        // What programs' bridges do they hear from the bridges themselves.
-        Notice::BridgeEnter { bridge, .. } | Notice::BridgeLeave { bridge, .. }
-            if view.core.stasis_bridge_with(*bridge).is_some() =>
-        {
-            Vec::new()
         }
         Notice::BridgeEnter { bridge, channel, .. } => one((
             "ChannelEnteredBridge",

@@ -156,6 +156,10 @@ impl Ari {
                 http.answer(connection, answer, out);
             }
         }
+        if !self.is_watching() {
+            // What was shown to who asked is told to nobody when it goes.
+            self.facts.clear();
+        }
         self.settle(out);
     }
     /// Bytes of a connection for events came.
@@ -187,10 +191,9 @@ impl Ari {
         let zone = Zone::local();
         for notice in notices {
             let apps = site.shard.core.borrow_mut().stasis.route(notice);
+            self.facts.note(&site.shard.core.borrow(), notice);
             if apps.is_empty() {
-                if let Notice::Hangup { channel, .. } = notice {
-                    self.facts.forget(&channel.name);
-                }
+                self.facts.forget(notice);
                 continue;
             }
             let core = site.shard.core.borrow();
@@ -208,6 +211,7 @@ impl Ari {
                 let apps = apps.iter().filter(|app| core.stasis.app(app).is_some_and(|own| own.hears(name)));
                 tell(&site, &mut self.sockets, &event, apps.map(|app| &**app));
             }
+            self.facts.forget(notice);
         }
         self.settle(out);
     }
@@ -328,6 +332,9 @@ impl Ari {
         let ip = connected.peer.ip().to_canonical();
         let text = format!("WebSocket connection from {ip} for '{}' accepted", connected.apps.join(","));
         self.log(Level::Verbose(2), &text);
+        if !self.is_watching() {
+            self.facts.begin(&self.site.shard.core.borrow());
+        }
         self.sockets.add(client, connected);
         self.show();
     }

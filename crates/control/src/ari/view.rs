@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::BridgeId;
 use call::stasis::{Application, BridgeView, LiveRecording, Playback, Topic};
-use call::{Core, DeviceState, Snapshot, bridge_name};
+use call::{Core, DeviceState, Notice, Snapshot, bridge_name};
 use serde_json::{Map, Value, json};
 use store::date::Zone;
 
@@ -21,31 +21,64 @@ pub(crate) struct Fact {
     app_data: String,
 }
 
-/// What is remembered of channels that somebody hears of, by their names; each goes with its channel.
+/// What is remembered of channels and bridges that somebody hears of; each goes with what it is about.
 #[derive(Default)]
-pub(crate) struct Facts(BTreeMap<Rc<str>, Fact>);
+pub(crate) struct Facts {
+    /// Channels by their names.
+    channels: BTreeMap<Rc<str>, Fact>,
+    /// Bridges of the core: whether one is the inside of a program's bridge, and when it was made.
+    bridges: BTreeMap<(u32, u32), (bool, i64)>,
+}
 
 impl Facts {
-    /// A channel is gone.
-    pub fn forget(&mut self, name: &str) {
-        self.0.remove(name);
-    }
     /// Nobody hears of anything any more.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.channels.clear();
+        self.bridges.clear();
+    }
+    /// Somebody hears of things from here on: what there is is learnt.
+    pub fn begin(&mut self, core: &Core) {
+        for (id, members) in core.bridges() {
+            let created =
+                members.iter().filter_map(|id| core.get(*id)).map(|channel| channel.created_wall).max();
+            let is_inside = core.stasis_bridge_with(id).is_some();
+            let created = created.unwrap_or_else(|| core.services.wall.now_micros());
+            self.bridges.insert((id.slot, id.generation), (is_inside, created));
+        }
+    }
+    /// Learns of what comes, before events are made of it.
+    pub fn note(&mut self, core: &Core, notice: &Notice) {
+        if let Notice::BridgeCreate { bridge, creator } = notice {
+            let made = (*creator == "Stasis", core.services.wall.now_micros());
+            self.bridges.insert((bridge.slot, bridge.generation), made);
+        }
+    }
+    /// Forgets what is gone, after events were made of it.
+    pub fn forget(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Hangup { channel, .. } => drop(self.channels.remove(&channel.name)),
+            Notice::BridgeDestroy { bridge } => {
+                self.bridges.remove(&(bridge.slot, bridge.generation));
+            }
+            _ => {}
+        }
+    }
+    /// Whether a bridge of the core is the inside of a program's.
+    pub fn is_inside(&self, bridge: BridgeId) -> bool {
+        self.bridges.get(&(bridge.slot, bridge.generation)).is_some_and(|(is_inside, _)| *is_inside)
     }
     /// What is known of a channel; remembered while it is there.
     fn of(&mut self, site: &Site, core: &Core, name: &Rc<str>) -> Fact {
         let known = core.by_name(name).and_then(|id| core.get(id));
-        let Some(channel) = known else { return self.0.get(name).cloned().unwrap_or_default() };
-        let before = self.0.get(name).map(|fact| fact.protocol_id.clone()).filter(|id| !id.is_empty());
+        let Some(channel) = known else { return self.channels.get(name).cloned().unwrap_or_default() };
+        let before = self.channels.get(name).map(|fact| fact.protocol_id.clone()).filter(|id| !id.is_empty());
         let fact = Fact {
             created_wall: channel.created_wall,
             protocol_id: before.unwrap_or_else(|| protocol_id(site, core, channel.id)),
             app: channel.app,
             app_data: channel.app_data.clone(),
         };
-        self.0.insert(name.clone(), fact.clone());
+        self.channels.insert(name.clone(), fact.clone());
         fact
     }
 }
@@ -129,9 +162,13 @@ impl View<'_> {
         let members = self.core.bridge_members(of).iter();
         let channels: Vec<&str> =
             members.filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
-        // When the second came, it was made; a bridge says no more of itself.
-        let created = self.core.bridge_members(of).iter().filter_map(|id| self.core.get(*id));
-        let created = created.map(|channel| channel.created_wall).max().unwrap_or_default();
+        let known = self.facts.bridges.get(&(of.slot, of.generation)).map(|(_, created)| *created);
+        // One that nobody has heard of: a bridge says no more of itself than who is in it.
+        let eldest = || {
+            let members = self.core.bridge_members(of).iter().filter_map(|id| self.core.get(*id));
+            members.map(|channel| channel.created_wall).max()
+        };
+        let created = known.or_else(eldest).unwrap_or_else(|| self.core.services.wall.now_micros());
         json!({
             "id": bridge_name(of),
             "technology": "simple_bridge",
@@ -210,7 +247,8 @@ pub(super) fn recording(of: &LiveRecording) -> Value {
         "state": of.state.name(),
     });
     let Some(fields) = out.as_object_mut() else { return out };
-    let seconds = |time: core::time::Duration| Value::from(time.as_millis().div_ceil(1_000) as u64);
+    let seconds =
+        |time: core::time::Duration| Value::from((time.as_millis() as u64).saturating_add(500) / 1_000);
     if let Some(duration) = of.duration {
         fields.insert("duration".into(), seconds(duration));
         if let Some(silence) = of.silence {

@@ -2,6 +2,7 @@
 
 mod auth;
 mod hostile;
+mod shapes;
 mod socket;
 mod table;
 mod verbs;
