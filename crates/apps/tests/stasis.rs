@@ -348,7 +348,7 @@ fn a_recording_ends_by_a_digit_silence_its_length_or_the_program() {
             &world,
             &["10 #1 hears beep", "1010 records /spool/recording/take.wav", "1010 #1 is recorded"],
         );
-        assert_eq!(world.afterwards("/spool/recording/take.wav").unwrap().0, false, "{name}");
+        assert!(!world.afterwards("/spool/recording/take.wav").unwrap().0, "{name}");
         world.hang_up(id);
         world.run();
         programs_at_rest(&world);
@@ -418,6 +418,9 @@ fn names_lead_nowhere_else_and_files_are_kept() {
     assert_eq!(stasis::stored(&shard, "copy").unwrap(), ("/spool/recording/copy".into(), "gsm".into()));
 }
 
+/// What is asked of a channel, and the status that comes of it.
+type Verb<'a> = Box<dyn Fn(&str) -> u16 + 'a>;
+
 #[test]
 fn every_verb_refuses_what_is_not_there_and_what_is_not_a_programs() {
     let mut world = programs();
@@ -431,7 +434,7 @@ fn every_verb_refuses_what_is_not_there_and_what_is_not_a_programs() {
         duration_ms: 100,
         after: Duration::ZERO,
     };
-    let verbs: Vec<(&str, Box<dyn Fn(&str) -> u16>)> = vec![
+    let verbs: Vec<(&str, Verb<'_>)> = vec![
         ("answer", Box::new(|id| status(stasis::answer(&shard, id)))),
         ("continue", Box::new(|id| status(stasis::continue_in_dialplan(&shard, id, &Continue::default())))),
         ("move", Box::new(|id| status(stasis::move_to(&shard, id, "other", Vec::new())))),

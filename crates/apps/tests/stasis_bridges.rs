@@ -295,7 +295,7 @@ fn recordings_of_bridges_end_by_the_program_with_the_bridge_or_with_the_disk() {
         [("stopped", "done"), ("unwanted", "canceled"), ("broken", "failed"), ("over", "done")]
     {
         stasis::bridge_record(&shard, "b", recording(name)).unwrap();
-        let now = world.now().as_millis() as u64;
+        let now = world.now().as_millis();
         until(&mut world, now + 500);
         match name {
             "stopped" => stasis::stop_recording(&shard, name).unwrap(),

@@ -91,7 +91,7 @@ impl Game {
             _ => self.verbs(),
         }
         // Whatever came of it, it is one of these.
-        let now = self.world.now().as_millis() as u64;
+        let now = self.world.now().as_millis();
         let pass = *self.random.one(&[0, 0, 1, 20, 500, 2000]);
         self.world.run_until(common::at(now + pass));
     }

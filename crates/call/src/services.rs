@@ -229,7 +229,12 @@ pub trait Recorder {
         let _ = (folder, most);
         Vec::new()
     }
-    /// Copies a file of this extension.
+    /// Extensions under which there is a file of this name.
+    fn extensions(&mut self, path: &str) -> Vec<String> {
+        let _ = path;
+        Vec::new()
+    }
+    /// Copies a file of this extension, at once or soon: a long one takes its time.
     fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
         let _ = (path, extension, to);
         Err("recordings are not copied here".to_owned())

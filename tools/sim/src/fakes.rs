@@ -427,6 +427,11 @@ impl Recorder for Recordings {
         let parted = below.filter_map(|file| file.rsplit_once('.'));
         parted.take(most).map(|(name, extension)| (name.to_owned(), extension.to_owned())).collect()
     }
+    fn extensions(&mut self, path: &str) -> Vec<String> {
+        let state = self.0.borrow();
+        let parted = state.recordings.iter().filter_map(|file| file.rsplit_once('.'));
+        parted.filter(|(name, _)| *name == path).map(|(_, extension)| extension.to_owned()).collect()
+    }
     fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
         let mut state = self.0.borrow_mut();
         state.say(&format!("copies {path}.{extension} to {to}.{extension}"));

@@ -51,23 +51,24 @@ pub fn stored_recordings(shard: &Rc<Shard>) -> Vec<Stored> {
 ///
 /// Errors: a name that leads elsewhere (`BadRequest`), none of this name (`NotFound`).
 pub fn stored_recording(shard: &Rc<Shard>, name: &str) -> Result<Stored, StasisError> {
-    recording_path(&shard.core.borrow(), name)?;
-    let mut found = stored_recordings(shard).into_iter().filter(|stored| stored.name == name);
-    found.next().ok_or_else(|| StasisError::NotFound("Recording not found".into()))
+    stored(shard, name).map(|(_, format)| Stored { name: name.to_owned(), format })
 }
 
-/// Path, without extension, and extension of a recording that is kept: for whoever sends the file.
+/// Path, without extension, and extension of a recording that is kept: for whoever sends the file. Errors as there.
 pub fn stored(shard: &Rc<Shard>, name: &str) -> Result<(String, String), StasisError> {
-    let found = stored_recording(shard, name)?;
-    Ok((recording_path(&shard.core.borrow(), name)?, found.format))
+    let core = &mut *shard.core.borrow_mut();
+    let path = recording_path(core, name)?;
+    let format = core.services.recorder.extensions(&path).into_iter().next();
+    let format = format.ok_or_else(|| StasisError::NotFound("Recording not found".into()))?;
+    Ok((path, format))
 }
 
-/// Deletes a recording, in whatever format it is.
+/// Deletes a recording, in whatever formats it is. Errors as there.
 pub fn delete_stored(shard: &Rc<Shard>, name: &str) -> Result<(), StasisError> {
-    stored_recording(shard, name)?;
-    let path = recording_path(&shard.core.borrow(), name)?;
-    for found in stored_recordings(shard).into_iter().filter(|stored| stored.name == name) {
-        shard.core.borrow_mut().services.recorder.remove(&path, &found.format);
+    let (path, _) = stored(shard, name)?;
+    let core = &mut *shard.core.borrow_mut();
+    for format in core.services.recorder.extensions(&path) {
+        core.services.recorder.remove(&path, &format);
     }
     Ok(())
 }

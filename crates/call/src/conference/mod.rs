@@ -447,6 +447,9 @@ impl Core {
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
         let of_programs = is_room_of_programs(name);
         let bridge = self.bridge_create(if of_programs { "Stasis" } else { "ConfBridge" });
+        if of_programs {
+            self.stasis_room_made(bridge);
+        }
         let fresh = Conference {
             name: name.to_owned(),
             room: self.conferences.room(),

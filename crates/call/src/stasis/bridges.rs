@@ -20,6 +20,9 @@ pub const ID_BYTES_MAX: usize = 128;
 /// What the names of programs' rooms begin with. No dialplan enters such a room.
 pub const ROOM_PREFIX: &str = "\u{1}ari:";
 
+/// Rooms that are gone and of which nobody has asked, before they are looked for.
+const ROOMS_KEPT: usize = 64;
+
 /// Whether a conference of this name is a bridge of programs.
 pub fn is_room_of_programs(name: &str) -> bool {
     name.starts_with(ROOM_PREFIX)
@@ -305,6 +308,14 @@ impl Core {
             let party = self.get(member.channel).map(|channel| channel.caller.clone()).unwrap_or_default();
             self.push_event(member.channel, ChanEvent::ConnectedLine(Box::new(party)));
         }
+    }
+    /// A room was made, which is `bridge` to watchers of calls.
+    pub(crate) fn stasis_room_made(&mut self, bridge: BridgeId) {
+        if self.stasis.rooms.len() > 2 * self.stasis.bridges.len() + ROOMS_KEPT {
+            let alive: Vec<BridgeId> = self.bridges().map(|(id, _)| id).collect();
+            self.stasis.rooms.retain(|id| alive.contains(id));
+        }
+        self.stasis.rooms.insert(bridge);
     }
     /// A channel has left a room; where that is a bridge of programs, they hear of it.
     pub(crate) fn stasis_left_room(&mut self, room: &str, channel: ChannelId) {

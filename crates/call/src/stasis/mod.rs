@@ -12,10 +12,10 @@ mod route;
 mod wait;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use base::ChannelId;
+use base::{BridgeId, ChannelId};
 
 use crate::{ChanEvent, Core, Notice};
 
@@ -119,6 +119,8 @@ pub struct Stasis {
     pub(crate) bridges: BTreeMap<Rc<str>, ProgramBridge>,
     pub(crate) playbacks: BTreeMap<Rc<str>, Playback>,
     pub(crate) recordings: BTreeMap<Rc<str>, LiveRecording>,
+    /// Bridges of calls that are rooms of programs, until those who are told of bridges have heard that they are gone.
+    rooms: BTreeSet<BridgeId>,
 }
 
 impl Stasis {

@@ -35,6 +35,7 @@ pub struct BridgeView {
 
 /// Something that happened to what programs have.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "it is in a box of its own wherever it goes")]
 pub enum StasisNotice {
     /// A program has a channel from here on.
     Start {

@@ -1,11 +1,12 @@
 //! Which programs hear of what. Watchers' notices are read in the order in which things happened, and what a program follows
 //! because it has it changes with them, so that each hears all of a channel from its coming to its going and no more.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::{Application, Stasis, StasisNotice, Target, Topic};
-use crate::{Notice, Snapshot};
+use crate::{Notice, Snapshot, bridge_name};
 
 /// What a notice is about.
 #[derive(Default)]
@@ -13,7 +14,7 @@ struct Subject<'a> {
     channels: Vec<&'a Snapshot>,
     /// UNIQUEID of a channel of which there is no more.
     uniqueid: Option<&'a str>,
-    bridge: Option<&'a str>,
+    bridge: Option<Cow<'a, str>>,
     endpoint: Option<(&'a str, &'a str)>,
     device: Option<&'a str>,
 }
@@ -28,7 +29,7 @@ impl<'a> Subject<'a> {
     fn target(target: &'a Target) -> Self {
         match target {
             Target::Channel(uniqueid) => Self { uniqueid: Some(uniqueid), ..Self::default() },
-            Target::Bridge(id) => Self { bridge: Some(id), ..Self::default() },
+            Target::Bridge(id) => Self { bridge: Some(Cow::Borrowed(id)), ..Self::default() },
         }
     }
     fn of(notice: &'a Notice) -> Self {
@@ -42,8 +43,6 @@ impl<'a> Subject<'a> {
             | Notice::MusicOnHoldStop(channel)
             | Notice::NewExten { channel, .. }
             | Notice::NewAccountCode { channel, .. }
-            | Notice::BridgeEnter { channel, .. }
-            | Notice::BridgeLeave { channel, .. }
             | Notice::Dtmf { channel, .. }
             | Notice::Talking { channel, .. }
             | Notice::MusicOnHoldStart { channel, .. }
@@ -51,6 +50,12 @@ impl<'a> Subject<'a> {
             | Notice::HangupRequest { channel, .. }
             | Notice::Hangup { channel, .. }
             | Notice::Monitor { channel, .. } => Self::channel(channel),
+            Notice::BridgeCreate { bridge, .. } | Notice::BridgeDestroy { bridge } => {
+                Self { bridge: Some(Cow::Owned(bridge_name(*bridge))), ..Self::default() }
+            }
+            Notice::BridgeEnter { bridge, channel, .. } | Notice::BridgeLeave { bridge, channel, .. } => {
+                Self { bridge: Some(Cow::Owned(bridge_name(*bridge))), ..Self::channel(channel) }
+            }
             Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => {
                 Self::several([channel.as_ref()])
             }
@@ -82,11 +87,11 @@ impl<'a> Subject<'a> {
             StasisNotice::Playback { playback, .. } => Self::target(&playback.target),
             StasisNotice::Recording { recording, .. } => Self::target(&recording.target),
             StasisNotice::BridgeCreated(bridge) | StasisNotice::BridgeDestroyed(bridge) => {
-                Self { bridge: Some(&bridge.id), ..Self::default() }
+                Self { bridge: Some(Cow::Borrowed(&*bridge.id)), ..Self::default() }
             }
             StasisNotice::BridgeEntered { bridge, channel }
             | StasisNotice::BridgeLeft { bridge, channel } => {
-                Self { bridge: Some(&bridge.id), channels: vec![channel], ..Self::default() }
+                Self { bridge: Some(Cow::Borrowed(&*bridge.id)), channels: vec![channel], ..Self::default() }
             }
             // Told to one program, whatever others listen to.
             StasisNotice::Start { .. }
@@ -111,7 +116,7 @@ impl<'a> Subject<'a> {
             || self.device.is_some();
         app.subscribes_all && is_any
             || self.uniqueid.is_some_and(channel)
-            || self.bridge.is_some_and(bridge)
+            || self.bridge.as_deref().is_some_and(bridge)
             || self.endpoint.is_some_and(|(tech, resource)| endpoint(tech, resource))
             || self.device.is_some_and(|device| has(&Topic::DeviceState(device.to_owned())))
             || self.channels.iter().any(|snapshot| {
@@ -130,6 +135,18 @@ impl Stasis {
     /// Which programs whose clients are there hear of a notice, in order of their names; whether each of them wants events of
     /// that kind is [`Application::hears`]'s to say. To be asked once of every notice, in their order.
     pub fn route(&mut self, notice: &Notice) -> Vec<Rc<str>> {
+        match notice {
+            // Programs hear of their own bridges by notices of their own.
+            Notice::BridgeCreate { bridge, .. }
+            | Notice::BridgeEnter { bridge, .. }
+            | Notice::BridgeLeave { bridge, .. }
+                if self.rooms.contains(bridge) =>
+            {
+                return Vec::new();
+            }
+            Notice::BridgeDestroy { bridge } if self.rooms.remove(bridge) => return Vec::new(),
+            _ => {}
+        }
         let Notice::Stasis(of) = notice else { return self.listeners(notice) };
         match &**of {
             StasisNotice::Start { app, channel, .. } => {
