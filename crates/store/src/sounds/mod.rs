@@ -4,6 +4,7 @@
 //! answers are taken in when the shard is woken. Tones are rendered in place: they are arithmetic.
 
 mod catalogue;
+mod kept;
 mod mp3;
 mod program;
 mod recorder;
