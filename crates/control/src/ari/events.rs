@@ -11,66 +11,93 @@ pub(super) type Event = (&'static str, Value);
 
 /// What a notice is for programs; nothing for most.
 pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
-    let one = |event: Event| vec![event];
     match notice {
         Notice::Stasis(of) => of_program(of, view).into_iter().collect(),
-        Notice::NewChannel(of) => one(("ChannelCreated", json!({ "channel": view.channel(of) }))),
-        Notice::NewState(of) => one(("ChannelStateChange", json!({ "channel": view.channel(of) }))),
-        Notice::NewExten { channel, application, data } => one((
+        Notice::PeerStatus { peer, status, address, cause, time_ms, .. } => {
+            peer_status(peer, status, (address, cause, *time_ms), view)
+        }
+        _ => of_channel(notice, view)
+            .or_else(|| of_dialling(notice, view))
+            .or_else(|| of_bridge(notice, view))
+            .or_else(|| of_device(notice, view))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// What happened to one channel.
+fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    Some(match notice {
+        Notice::NewChannel(of) => ("ChannelCreated", json!({ "channel": view.channel(of) })),
+        Notice::NewState(of) => ("ChannelStateChange", json!({ "channel": view.channel(of) })),
+        Notice::NewExten { channel, application, data } => (
             "ChannelDialplan",
             json!({ "channel": view.channel(channel), "dialplan_app": application, "dialplan_app_data": data }),
-        )),
+        ),
         Notice::NewCallerId(of) => {
             let (code, words) = presentation(of.caller.number_presentation);
             let event = json!({
                 "channel": view.channel(of), "caller_presentation": code, "caller_presentation_txt": words,
             });
-            one(("ChannelCallerId", event))
+            ("ChannelCallerId", event)
         }
-        Notice::NewConnectedLine(of) => one(("ChannelConnectedLine", json!({ "channel": view.channel(of) }))),
+        Notice::NewConnectedLine(of) => ("ChannelConnectedLine", json!({ "channel": view.channel(of) })),
         Notice::VarSet { channel, variable, value } => {
             let mut event = json!({ "variable": variable, "value": value });
             put(&mut event, "channel", channel.as_ref().map(|of| view.channel(of)));
-            one(("ChannelVarset", event))
+            ("ChannelVarset", event)
         }
-        Notice::Hold(of) => one(("ChannelHold", json!({ "channel": view.channel(of) }))),
-        Notice::Unhold(of) => one(("ChannelUnhold", json!({ "channel": view.channel(of) }))),
-        Notice::Dtmf { channel, digit, duration_ms: Some(ms), received: true } => one((
+        Notice::Hold(of) => ("ChannelHold", json!({ "channel": view.channel(of) })),
+        Notice::Unhold(of) => ("ChannelUnhold", json!({ "channel": view.channel(of) })),
+        Notice::Dtmf { channel, digit, duration_ms: Some(ms), received: true } => (
             "ChannelDtmfReceived",
             json!({ "channel": view.channel(channel), "digit": digit.to_char().to_string(), "duration_ms": ms }),
-        )),
+        ),
         Notice::Talking { channel, duration_ms: None } => {
-            one(("ChannelTalkingStarted", json!({ "channel": view.channel(channel) })))
+            ("ChannelTalkingStarted", json!({ "channel": view.channel(channel) }))
         }
         Notice::Talking { channel, duration_ms: Some(ms) } => {
-            one(("ChannelTalkingFinished", json!({ "channel": view.channel(channel), "duration": ms })))
+            ("ChannelTalkingFinished", json!({ "channel": view.channel(channel), "duration": ms }))
         }
         Notice::SoftHangup { channel, cause } => {
             let event = json!({ "channel": view.channel(channel), "cause": cause.0, "soft": true });
-            one(("ChannelHangupRequest", event))
+            ("ChannelHangupRequest", event)
         }
         Notice::HangupRequest { channel, cause } => {
-            one(("ChannelHangupRequest", json!({ "channel": view.channel(channel), "cause": cause.0 })))
+            ("ChannelHangupRequest", json!({ "channel": view.channel(channel), "cause": cause.0 }))
         }
         Notice::Hangup { channel, cause } => {
             let event =
                 json!({ "channel": view.channel(channel), "cause": cause.0, "cause_txt": cause.text() });
-            one(("ChannelDestroyed", event))
+            ("ChannelDestroyed", event)
         }
-        Notice::UserEvent { channel, name, fields } => one(user_event(channel.as_ref(), name, fields, view)),
+        Notice::UserEvent { channel, name, fields } => user_event(channel.as_ref(), name, fields, view),
+        // Of something else, or of interest to managers alone.
+        _ => return None,
+    })
+}
+
+fn of_dialling(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    let event = match notice {
         Notice::DialBegin { caller, dest, dial_string } => {
             let mut event = dial(caller.as_ref(), dest, "", view);
             put(&mut event, "dialstring", Some(Value::from(dial_string.as_str())));
-            one(("Dial", event))
+            event
         }
-        Notice::DialState { caller, dest, status } => {
-            one(("Dial", dial(caller.as_ref(), dest, status, view)))
-        }
+        Notice::DialState { caller, dest, status } => dial(caller.as_ref(), dest, status, view),
         Notice::DialEnd { caller, dest, status, forward } => {
             let mut event = dial(caller.as_ref(), dest, status, view);
             put(&mut event, "forward", forward.as_deref().map(Value::from));
-            one(("Dial", event))
+            event
         }
+        _ => return None,
+    };
+    Some(("Dial", event))
+}
+
+/// What happened to bridges that calls have made, and by them.
+fn of_bridge(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    Some(match notice {
         // Of the inside of programs' bridges they hear as of the bridges themselves.
         Notice::BridgeCreate { bridge, .. }
         | Notice::BridgeDestroy { bridge }
@@ -78,22 +105,22 @@ pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
         | Notice::BridgeLeave { bridge, .. }
             if view.facts.is_inside(*bridge) =>
         {
-            Vec::new()
+            return None;
         }
         Notice::BridgeCreate { bridge, .. } => {
-            one(("BridgeCreated", json!({ "bridge": view.plain_bridge(*bridge) })))
+            ("BridgeCreated", json!({ "bridge": view.plain_bridge(*bridge) }))
         }
         Notice::BridgeDestroy { bridge } => {
-            one(("BridgeDestroyed", json!({ "bridge": view.plain_bridge(*bridge) })))
+            ("BridgeDestroyed", json!({ "bridge": view.plain_bridge(*bridge) }))
         }
-        Notice::BridgeEnter { bridge, channel, .. } => one((
+        Notice::BridgeEnter { bridge, channel, .. } => (
             "ChannelEnteredBridge",
             json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
-        )),
-        Notice::BridgeLeave { bridge, channel, .. } => one((
+        ),
+        Notice::BridgeLeave { bridge, channel, .. } => (
             "ChannelLeftBridge",
             json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
-        )),
+        ),
         Notice::BlindTransfer { transferer, transferee, bridge: (bridge, _), external, to } => {
             let event = json!({
                 "channel": view.channel(transferer),
@@ -104,24 +131,26 @@ pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
                 "result": "Success",
                 "is_external": external,
             });
-            one(("BridgeBlindTransfer", event))
+            ("BridgeBlindTransfer", event)
         }
-        Notice::AttendedTransfer { .. } => attended(notice, view).into_iter().collect(),
+        Notice::AttendedTransfer { .. } => return attended(notice, view),
+        _ => return None,
+    })
+}
+
+fn of_device(notice: &Notice, view: &View<'_>) -> Option<Event> {
+    Some(match notice {
         Notice::DeviceStateChange { device, state } => {
-            one(("DeviceStateChanged", json!({ "device_state": { "name": device, "state": state } })))
-        }
-        Notice::PeerStatus { peer, status, address, cause, time_ms, .. } => {
-            peer_status(peer, status, (address, cause, *time_ms), view)
+            ("DeviceStateChanged", json!({ "device_state": { "name": device, "state": state } }))
         }
         Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us, .. } => {
-            let Some(endpoint) = view.endpoint("PJSIP", endpoint) else { return Vec::new() };
+            let endpoint = view.endpoint("PJSIP", endpoint)?;
             let mut contact = json!({ "uri": uri, "contact_status": status, "aor": aor });
             put(&mut contact, "roundtrip_usec", roundtrip_us.map(|us| Value::from(us.to_string())));
-            one(("ContactStatusChange", json!({ "endpoint": endpoint, "contact_info": contact })))
+            ("ContactStatusChange", json!({ "endpoint": endpoint, "contact_info": contact }))
         }
-        // Of interest to managers, not to programs.
-        _ => Vec::new(),
-    }
+        _ => return None,
+    })
 }
 
 fn put(event: &mut Value, name: &str, value: Option<Value>) {

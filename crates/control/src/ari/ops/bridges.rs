@@ -7,9 +7,12 @@ use serde_json::Value;
 use store::date::Zone;
 
 use super::super::asked::Asked;
-use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, int, path, text};
+use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, path, text};
 use super::super::view::{View, playback, recording};
-use super::channels::{BEEP, DURATION, FORMAT, IF_EXISTS, NAME, SILENCE, TERMINATE, done, playing, recorded};
+use super::sound::{
+    BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
+    playing, recorded,
+};
 
 const BRIDGE: Param = path("bridgeId", "id of the bridge");
 const NO_BRIDGE: (u16, &str) = (404, "there is no such bridge");
@@ -20,12 +23,6 @@ const KIND: Param = text(
 );
 const OF_NAME: Param = text("name", "name of the bridge");
 const CHANNELS: Param = text("channel", "ids of the channels").must().many();
-const MEDIA: Param = text("media", "what is played, one after the other, as to a channel").must().many();
-const LANG: Param = text("lang", "language");
-const OFFSET: Param =
-    int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
-const SKIP: Param =
-    int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
 const PLAY_ERRORS: &[(u16, &str)] = &[
     (400, "nothing is to be played, or it is no such thing"),
     NO_BRIDGE,
@@ -152,14 +149,7 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges/{bridgeId}/play",
         name: "play",
         text: "Plays to all in a bridge, when what is before it is over.",
-        params: &[
-            BRIDGE,
-            MEDIA,
-            LANG,
-            OFFSET,
-            SKIP,
-            text("playbackId", "id of the playback; one is made when absent"),
-        ],
+        params: &[BRIDGE, MEDIA, LANG, OFFSET, SKIP, PLAYBACK],
         answer: "Playback",
         errors: PLAY_ERRORS,
         run: play,

@@ -3,16 +3,20 @@
 use core::time::Duration;
 
 use apps::originate::Then;
-use apps::stasis::{self as verbs, Continue, Create, Direction, Playing, Recording, Start};
+use apps::stasis::{self as verbs, Continue, Create, Direction, Start};
 use base::{ChannelId, FormatId, FormatSet};
-use call::stasis::{Digits, IfExists};
+use call::stasis::Digits;
 use call::{Location, PartyId, Snapshot};
 use serde_json::{Value, json};
 use store::date::Zone;
 
 use super::super::asked::Asked;
-use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, int, pairs, path, text};
+use super::super::table::{Answer, Done, Fault, Method, Operation, Param, int, pairs, path, text};
 use super::super::view::{View, playback, recording};
+use super::sound::{
+    BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
+    playing, recorded,
+};
 use super::{may_read, may_write, variables};
 
 const CHANNEL: Param = path("channelId", "id of the channel");
@@ -23,23 +27,11 @@ const MUTED: Param =
     text("direction", "what its party says, what it hears, or both").words(&["both", "in", "out"]).or("both");
 const MOH: Param = text("mohClass", "class of music; that of the channel when absent");
 
-/// Longest recording and silence, seconds: a day.
-const SECONDS_MAX: i64 = 86_400;
 /// Longest pauses and digits, milliseconds.
 const MILLIS_MAX: i64 = 60_000;
 /// How long a call rings at most, seconds; as with the manager.
 const RING_SECONDS_MAX: i64 = 86_400;
 
-const MEDIA: Param =
-    text("media", "what is played, one after the other: sound:NAME, recording:NAME, number:N, digits:N, characters:TEXT, tone:NAME")
-        .must()
-        .many();
-const LANG: Param = text("lang", "language; that of who hears it when absent");
-const OFFSET: Param =
-    int("offsetms", "milliseconds into the first sound where it begins").or("0").range(0, 86_400_000);
-const SKIP: Param =
-    int("skipms", "milliseconds that forward and reverse move by").or("3000").range(0, 86_400_000);
-const PLAYBACK: Param = text("playbackId", "id of the playback; one is made when absent");
 const PLAY_ERRORS: &[(u16, &str)] = &[
     (400, "nothing is to be played, or it is no such thing"),
     NO_CHANNEL,
@@ -423,32 +415,6 @@ pub(super) const ROWS: &[Operation] = &[
     },
 ];
 
-/// Name of a recording.
-pub(super) const NAME: Param = text("name", "name of the recording").must();
-/// Its format.
-pub(super) const FORMAT: Param = text("format", "its format, as files end: wav").must();
-/// Its length.
-pub(super) const DURATION: Param =
-    int("maxDurationSeconds", "longest recording, seconds; 0: no limit").or("0").range(0, SECONDS_MAX);
-/// What ends it.
-pub(super) const SILENCE: Param =
-    int("maxSilenceSeconds", "silence that ends it, seconds; 0: none does").or("0").range(0, SECONDS_MAX);
-/// What if it is there.
-pub(super) const IF_EXISTS: Param = text("ifExists", "what happens when the file is there")
-    .words(&["fail", "overwrite", "append"])
-    .or("fail");
-/// What comes first.
-pub(super) const BEEP: Param = flag("beep", "a beep comes first").or("false");
-/// What ends it.
-pub(super) const TERMINATE: Param =
-    text("terminateOn", "digits that end it").words(&["none", "any", "*", "#"]).or("none");
-
-/// An operation that answers nothing.
-pub(super) fn done(outcome: Result<(), call::stasis::StasisError>) -> Done {
-    outcome?;
-    Ok(Answer::Nothing)
-}
-
 fn shown(asked: &mut Asked<'_>, of: &[Snapshot]) -> Vec<Value> {
     let snapshot = asked.site.snapshot.borrow().clone();
     let core = asked.site.shard.core.borrow();
@@ -590,41 +556,9 @@ fn mute(asked: &mut Asked<'_>, muted: bool) -> Done {
     done(verbs::mute(&asked.site.shard, asked.need("channelId"), direction, muted))
 }
 
-/// What is to be played.
-pub(super) fn playing(asked: &Asked<'_>) -> Playing {
-    let millis = |name: &str| asked.number(name).and_then(|millis| u64::try_from(millis).ok());
-    Playing {
-        media: asked.all("media"),
-        language: asked.get("lang").unwrap_or_default().to_owned(),
-        offset_ms: millis("offsetms").unwrap_or(0),
-        skip_ms: millis("skipms"),
-        id: asked.get("playbackId").map(str::to_owned),
-    }
-}
-
 fn play(asked: &mut Asked<'_>) -> Done {
     let made = verbs::play(&asked.site.shard, asked.need("channelId"), playing(asked))?;
     Ok(Answer::Made(playback(&made)))
-}
-
-/// What is to be recorded.
-pub(super) fn recorded(asked: &Asked<'_>) -> Recording {
-    let seconds = |name: &str| {
-        Duration::from_secs(asked.number(name).and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0))
-    };
-    Recording {
-        name: asked.need("name").to_owned(),
-        format: asked.need("format").to_owned(),
-        longest: seconds("maxDurationSeconds"),
-        max_silence: seconds("maxSilenceSeconds"),
-        if_exists: match asked.get("ifExists") {
-            Some("overwrite") => IfExists::Overwrite,
-            Some("append") => IfExists::Append,
-            _ => IfExists::Fail,
-        },
-        beep: asked.is("beep"),
-        terminate_on: asked.get("terminateOn").unwrap_or("none").to_owned(),
-    }
 }
 
 fn record(asked: &mut Asked<'_>) -> Done {

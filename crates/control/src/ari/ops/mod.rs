@@ -10,6 +10,7 @@ pub(super) mod events;
 mod mailboxes;
 mod playbacks;
 mod recordings;
+mod sound;
 
 use apps::Call;
 use base::ChannelId;

@@ -6,7 +6,7 @@ use call::stasis::PlaybackSteer;
 use super::super::asked::Asked;
 use super::super::table::{Answer, Done, Fault, Method, Operation, Param, path, text};
 use super::super::view::playback;
-use super::channels::done;
+use super::sound::done;
 
 const PLAYBACK: Param = path("playbackId", "id of the playback");
 const NO_PLAYBACK: (u16, &str) = (404, "there is no such playback");

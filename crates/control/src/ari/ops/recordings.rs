@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::asked::Asked;
 use super::super::table::{Answer, Done, Fault, Method, Operation, Param, path, text};
 use super::super::view::recording;
-use super::channels::done;
+use super::sound::done;
 
 const RECORDING: Param = path("recordingName", "name of the recording");
 const NO_RECORDING: (u16, &str) = (404, "there is no such recording");
