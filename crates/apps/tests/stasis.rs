@@ -718,3 +718,24 @@ fn everything_is_bounded() {
     programs_at_rest(&world);
     assert!(world.log(Level::Error).is_empty());
 }
+
+#[test]
+fn what_was_just_recorded_is_played_when_its_file_is_whole() {
+    let mut world = programs();
+    let id = call(&mut world, "4", &[(60_000, BYE)]);
+    until(&mut world, 10);
+    let (own, shard) = (uid(&world, id), world.shard.clone());
+    let short = Recording { longest: Duration::from_secs(1), ..recording("take") };
+    stasis::record(&shard, &own, short).unwrap();
+    stasis::play(&shard, &own, playing("p", &["recording:take"])).unwrap();
+    until(&mut world, 1200);
+    assert_eq!((times(&world, "take recorded"), times(&world, "p plays")), (1, 0));
+    world.complete_recording("/spool/recording/take.wav");
+    until(&mut world, 1300);
+    assert_eq!(times(&world, "p plays"), 1);
+    // A disk that never comes to an end is not waited for.
+    stasis::record(&shard, &own, Recording { longest: Duration::from_secs(1), ..recording("slow") }).unwrap();
+    stasis::play(&shard, &own, playing("q", &["recording:slow"])).unwrap();
+    until(&mut world, 10_000);
+    assert_eq!(times(&world, "q played recording:slow (done)"), 1, "{:?}", told(&world));
+}
