@@ -460,7 +460,6 @@ fn every_verb_refuses_what_is_not_there_and_what_is_not_a_programs() {
     assert_eq!(status(stasis::hangup(&shard, "nobody", None, None)), 404);
     assert_eq!(status(stasis::hangup(&shard, &stranger, Some("bored"), None)), 400);
     assert_eq!(status(stasis::hangup(&shard, &stranger, None, Some("200"))), 400);
-    assert_eq!(status(stasis::snoop(&shard, &stranger)), 422);
     assert_eq!(status(stasis::rtp_statistics(&shard, "nobody")), 404);
     assert!(world.shard.core.borrow().stasis.is_at_rest());
     stasis::hangup(&shard, &stranger, None, Some("21")).unwrap();
@@ -717,4 +716,77 @@ fn everything_is_bounded() {
     world.run();
     programs_at_rest(&world);
     assert!(world.log(Level::Error).is_empty());
+}
+
+#[test]
+fn what_was_just_recorded_is_played_when_its_file_is_whole() {
+    let mut world = programs();
+    let id = call(&mut world, "4", &[(60_000, BYE)]);
+    until(&mut world, 10);
+    let (own, shard) = (uid(&world, id), world.shard.clone());
+    let short = Recording { longest: Duration::from_secs(1), ..recording("take") };
+    stasis::record(&shard, &own, short).unwrap();
+    stasis::play(&shard, &own, playing("p", &["recording:take"])).unwrap();
+    until(&mut world, 1200);
+    assert_eq!((times(&world, "take recorded"), times(&world, "p plays")), (1, 0));
+    world.complete_recording("/spool/recording/take.wav");
+    until(&mut world, 1300);
+    assert_eq!(times(&world, "p plays"), 1);
+    // A disk that never comes to an end is not waited for.
+    stasis::record(&shard, &own, Recording { longest: Duration::from_secs(1), ..recording("slow") }).unwrap();
+    stasis::play(&shard, &own, playing("q", &["recording:slow"])).unwrap();
+    until(&mut world, 10_000);
+    assert_eq!(times(&world, "q played recording:slow (done)"), 1, "{:?}", told(&world));
+}
+
+#[test]
+fn a_program_listens_to_a_channel_and_speaks_to_it_by_one_of_its_own() {
+    let mut world = programs();
+    world.phones_at_extensions();
+    let id = call(&mut world, "6", &[(9000, BYE)]);
+    until(&mut world, 10);
+    let (own, shard) = (uid(&world, id), world.shard.clone());
+    let wanted = || stasis::Snoop {
+        spy: Some(Direction::Both),
+        whisper: Some(Direction::Out),
+        app: "app".into(),
+        args: vec!["x".into()],
+        id: Some("ear".into()),
+    };
+    let with = |change: fn(&mut stasis::Snoop)| {
+        let mut wanted = wanted();
+        change(&mut wanted);
+        wanted
+    };
+    for (name, channel, wanted, expected) in [
+        ("nobody", "nobody", wanted(), 404),
+        ("no program", &own, with(|s| s.app = "gone".into()), 404),
+        ("an unnamed program", &own, with(|s| s.app.clear()), 400),
+        ("nothing", &own, with(|s| (s.spy, s.whisper) = (None, None)), 400),
+        ("in", &own, with(|s| s.whisper = Some(Direction::In)), 422),
+        ("a long id", &own, with(|s| s.id = Some("x".repeat(200))), 400),
+        ("a taken id", &own, with(|s| s.id = Some("taken".into())), 200),
+        ("a taken id", &own, with(|s| s.id = Some("taken".into())), 409),
+    ] {
+        assert_eq!(status(stasis::snoop(&shard, channel, wanted)), expected, "{name}");
+    }
+    stasis::hangup(&shard, "taken", None, None).unwrap();
+    until(&mut world, 1000);
+    stasis::snoop(&shard, &own, wanted()).unwrap();
+    until(&mut world, 2000);
+    assert_eq!(told(&world).last().unwrap(), "start app(x) #3");
+    stasis::record(&shard, "ear", recording("heard")).unwrap();
+    until(&mut world, 3000);
+    assert_eq!(lines(&world, "1000 #1 is monitored by").len(), 1, "{:?}", world.transcript());
+    assert_eq!(lines(&world, "1000 #5 hears live sound").len(), 1);
+    assert_eq!(lines(&world, "1000 #1 is murmured to by").len(), 1);
+    assert_eq!(lines(&world, "2000 #4 is recorded").len(), 1);
+    until(&mut world, 10_000);
+    assert_eq!(lines(&world, "Snoop/1-00000004 ends").len(), 1, "it ends with whom it listens to");
+    // The other half would have ended with it.
+    stasis::hangup(&shard, "ear", None, None).unwrap();
+    world.run();
+    assert_eq!(times(&world, "end app #3"), 1);
+    programs_at_rest(&world);
+    at_rest(&world, "snoop");
 }

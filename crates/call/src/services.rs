@@ -95,6 +95,10 @@ pub enum MusicAnswer {
 pub trait Library {
     /// A prompt.
     fn clip(&mut self, want: &ClipWant) -> ClipAnswer;
+    /// A file of this name may be another one from here on: it is read again when it is next asked for.
+    fn forget(&mut self, name: &str) {
+        let _ = name;
+    }
     /// Whether a prompt exists in any format; `None` while that is not known yet.
     fn exists(&mut self, name: &str, language: &str) -> Option<bool>;
     /// Music of a class; an empty name is `default`.

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Clip, Command, FormatId, Instant};
-use call::stasis::{IfExists, PlaybackState, PlaybackSteer, RecordingState, Target, Tended};
+use call::stasis::{IfExists, PlaybackState, PlaybackSteer, RecordingState, TakeFile, Target, Tended};
 use call::{ClipAnswer, ClipWant, Core, Level, Shard};
 
-use super::media::{self, Sounds};
+use super::media::{self, FINISHING_EVERY, FINISHING_TRIES, Sounds};
 use crate::control_playback::Cursor;
 
 /// Length of a piece, milliseconds: a program's wish takes effect after two of them at most.
@@ -90,6 +90,12 @@ impl Playing<'_> {
         if self.well { PlaybackState::Done } else { PlaybackState::Failed }
     }
     async fn item(&mut self, uri: &str, language: &str, offset_ms: u64) -> Ended {
+        let mut tries = 0;
+        while tries < FINISHING_TRIES && self.core(|core| media::is_finishing(core, uri)) {
+            tries += 1;
+            let look = self.core(|core| core.now) + FINISHING_EVERY;
+            self.shard.stasis_wait(&self.tended, Some(look)).await;
+        }
         let files = match self.core(|core| media::sounds(core, uri, language)) {
             Some(Sounds::Files(files)) => files,
             Some(Sounds::Tone(tone, zone)) => {
@@ -230,9 +236,12 @@ pub(super) async fn record(shard: Rc<Shard>, bridge: Rc<str>, name: Rc<str>) {
         if let Some(room) = room.filter(|_| !is_same && is_ready) {
             let opened = open(&mut shard.core.borrow_mut(), &name, room, appends);
             match opened {
-                Ok((progress, afterwards)) => {
-                    if !core::mem::replace(&mut begun, true) {
-                        shard.core.borrow_mut().stasis_start_recording(&name, Some(afterwards));
+                Ok(file) => {
+                    let progress = file.1.clone();
+                    let mut core = shard.core.borrow_mut();
+                    match core::mem::replace(&mut begun, true) {
+                        true => core.stasis_recording_file(&name, file),
+                        false => core.stasis_start_recording(&name, Some(file)),
                     }
                     (writing, appends) = (Some((room, progress)), true);
                 }
@@ -256,14 +265,12 @@ pub(super) async fn record(shard: Rc<Shard>, bridge: Rc<str>, name: Rc<str>) {
     let _ = core.stasis_bridge_records(&bridge, None);
 }
 
-type Opened = (Arc<call::Progress>, Arc<call::Afterwards>);
-
-fn open(core: &mut Core, name: &str, room: base::RoomId, appends: bool) -> Result<Opened, String> {
+fn open(core: &mut Core, name: &str, room: base::RoomId, appends: bool) -> Result<TakeFile, String> {
     let path = media::recording_path(core, name).map_err(|why| why.to_string())?;
     let found = core.stasis.recording(name).ok_or("it was taken back")?;
     let (extension, appends) = (found.format.clone(), appends || found.if_exists == IfExists::Append);
     let take = core.services.recorder.open(&path, &extension, appends)?;
     let gate = core.stasis.recording(name).map(|found| found.gate(take.sink)).ok_or("it was taken back")?;
     core.media(Command::RecordRoom { room, format: take.format, sink: Box::new(gate) });
-    Ok((take.progress, take.afterwards))
+    Ok((take.afterwards, take.progress))
 }

@@ -1,5 +1,7 @@
 //! What programs play, by its address: `sound:hello`, `recording:take`, `number:42`, `digits:42`, `characters:ab`, `tone:ring`.
 
+use core::time::Duration;
+
 use call::Core;
 use call::stasis::{MEDIA_MAX, StasisError};
 
@@ -9,6 +11,10 @@ use crate::say::{self, Gender, Tongue};
 const URI_BYTES_MAX: usize = 1024;
 /// Longest name of a recording, bytes.
 const NAME_BYTES_MAX: usize = 200;
+
+/// How often the file of a recording that has just ended is looked at before it is played, and how many times.
+pub(super) const FINISHING_EVERY: Duration = Duration::from_millis(50);
+pub(super) const FINISHING_TRIES: usize = 40;
 
 /// Something that is played.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +36,22 @@ pub(super) fn check(media: &[String]) -> Result<(), StasisError> {
     Ok(())
 }
 
+/// Whether an address is that of a recording whose file is not complete yet.
+pub(super) fn is_finishing(core: &Core, uri: &str) -> bool {
+    uri.strip_prefix("recording:").is_some_and(|name| core.stasis_is_finishing(name))
+}
+
 /// What an address means in a language; `None`: nothing that can be played.
-pub(super) fn sounds(core: &Core, uri: &str, language: &str) -> Option<Sounds> {
+pub(super) fn sounds(core: &mut Core, uri: &str, language: &str) -> Option<Sounds> {
     let (scheme, rest) = uri.split_once(':')?;
     let files = match scheme {
         "sound" => vec![rest.to_owned()],
-        "recording" => vec![recording_path(core, rest).ok()?],
+        "recording" => {
+            let path = recording_path(core, rest).ok()?;
+            // It may have been made again since it was heard last.
+            core.services.library.forget(&path);
+            vec![path]
+        }
         "number" => say::number(Tongue::of(language), say::sayable(rest)?, Gender::Plain),
         "digits" => say::digits(rest),
         "characters" => say::spelled(rest),

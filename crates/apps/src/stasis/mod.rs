@@ -1,7 +1,7 @@
 //! `Stasis`: a program steers the call from outside (ARI).
 //!
 //! `stay` is the story of a channel in a program's hands, with `play`, `record`, `digits` and `place` for what takes time.
-//! `channels`, `origin`, `bridges`, `playbacks` and `recordings` are what the dialect asks for; they never wait, and say by
+//! `channels`, `origin`, `snoop`, `bridges`, `playbacks` and `recordings` are what the dialect asks for; they never wait, and say by
 //! [`StasisError`](call::stasis::StasisError) why something is not done. `announce` are the stories of bridges: what all in
 //! one hear, and what is written down of it. What is kept is [`call::stasis`]'s.
 
@@ -16,6 +16,7 @@ mod play;
 mod playbacks;
 mod record;
 mod recordings;
+mod snoop;
 mod stay;
 
 use call::{Advance, Level};
@@ -30,12 +31,14 @@ pub use channels::{
     hold, move_to, music, mute, play, record, redirect, ring, rtp_statistics, send_digits,
     set_channel_variable, set_global_variable, silence,
 };
-pub use origin::{Create, Start, create, dial, originate, snoop};
+pub use origin::{Create, Start, create, dial, originate};
 pub use playbacks::{control_playback, stop_playback};
 pub use recordings::{
     STORED_MAX, Stored, copy_stored, delete_stored, discard_recording, mute_recording, pause_recording,
     stop_recording, stored, stored_recording, stored_recordings,
 };
+
+pub use snoop::{Snoop, snoop};
 
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
@@ -71,6 +74,9 @@ async fn stasis(call: &Call, text: &str) -> Outcome {
 /// The channel is in the program's hands until that lets it go, or the call ends.
 pub(crate) async fn visit(call: &Call, app: &str, told: Vec<String>) -> Outcome {
     let id = call.chan.id();
+    if call.run.app.get().is_empty() {
+        call.enter_app("Stasis", app);
+    }
     call.settle();
     if let Err(why) = call.chan.core(|core| core.stasis_enter(id, app, told)) {
         call.log(Level::Warning, &format!("Stasis app '{app}' has not taken the call: {why}"));

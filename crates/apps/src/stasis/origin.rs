@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::{ChannelId, FormatSet};
 use call::stasis::{ARGS_MAX, ID_BYTES_MAX, Order, Placing, StasisError};
-use call::{ChanState, Leg, PartyId, Shard};
+use call::{ChanState, Core, Leg, PartyId, Shard};
 
 use crate::originate::{self, Originate, Then};
 use crate::{Call, pbx};
@@ -55,12 +55,7 @@ fn wanted(shard: &Rc<Shard>, create: Create, may: fn(&str) -> bool) -> Result<Or
         return Err(StasisError::BadRequest("Invalid endpoint specified".into()));
     }
     for id in [&id, &other_id].into_iter().flatten() {
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-            return Err(StasisError::BadRequest("Uniqueid length exceeds maximum of 128".into()));
-        }
-        if core.by_name(id).is_some() {
-            return Err(StasisError::Conflict("Channel with given unique ID already exists".into()));
-        }
+        check_id(&core, id)?;
     }
     if id.is_some() && id == other_id {
         return Err(StasisError::BadRequest("both halves of a channel want an id of their own".into()));
@@ -93,7 +88,18 @@ fn made(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, StasisError> {
         .map_err(|cause| StasisError::Internal(format!("Allocation failed: {}", cause.text()).into()))
 }
 
-fn check_app(app: &str, args: &[String]) -> Result<(), StasisError> {
+/// Whether a channel may have this id.
+pub(super) fn check_id(core: &Core, id: &str) -> Result<(), StasisError> {
+    if id.is_empty() || id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
+        return Err(StasisError::BadRequest("Uniqueid length exceeds maximum of 128".into()));
+    }
+    if core.by_name(id).is_some() {
+        return Err(StasisError::Conflict("Channel with given unique ID already exists".into()));
+    }
+    Ok(())
+}
+
+pub(super) fn check_app(app: &str, args: &[String]) -> Result<(), StasisError> {
     let is_bad = app.is_empty() || app.len() > call::stasis::APP_NAME_BYTES_MAX || args.len() > ARGS_MAX;
     if is_bad { Err(StasisError::BadRequest("app is missing or too long".into())) } else { Ok(()) }
 }
@@ -152,7 +158,7 @@ pub fn create(
 }
 
 /// A program hears of the channel that it has made until that is gone.
-fn follow(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
+pub(super) fn follow(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
     let core = &mut *shard.core.borrow_mut();
     let uniqueid = core.get(id).map(|channel| channel.uniqueid.clone());
     if let (Some(app), Some(uniqueid)) = (app, uniqueid) {
@@ -179,12 +185,4 @@ pub fn dial(
     }
     let timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
     core.stasis_order(id, Order::Dial(Placing { caller, timeout }))
-}
-
-/// Nobody listens to a channel by one of its own: there are no such channels here; `ChanSpy` does that.
-///
-/// Errors: no such channel (`NotFound`), else `Unprocessable`.
-pub fn snoop(shard: &Rc<Shard>, channel: &str) -> Result<ChannelId, StasisError> {
-    shard.core.borrow().stasis_channel(channel)?;
-    Err(StasisError::Unprocessable("channels that snoop are not built in; use ChanSpy".into()))
 }

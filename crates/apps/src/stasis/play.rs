@@ -8,7 +8,7 @@ use base::{Clip, PlayEnd, PlayId};
 use call::stasis::{PlaybackState, PlaybackSteer};
 use call::{Chan, ClipAnswer, ClipWant, Level, Stop};
 
-use super::media::{self, Sounds};
+use super::media::{self, FINISHING_EVERY, FINISHING_TRIES, Sounds};
 use super::stay::Stay;
 use crate::control_playback::Cursor;
 
@@ -64,6 +64,11 @@ impl Playing {
                 let state = if self.well { PlaybackState::Done } else { PlaybackState::Failed };
                 return Ok(self.end(chan, state));
             };
+            let mut tries = 0;
+            while tries < FINISHING_TRIES && chan.core(|core| media::is_finishing(core, &uri)) {
+                tries += 1;
+                chan.wait_keeping(chan.now() + FINISHING_EVERY, |_| false).await?;
+            }
             let own = chan.with(|c| c.language.clone())?;
             let language = if language.is_empty() { own } else { language };
             let offset_ms = if self.at == 0 { offset_ms } else { 0 };

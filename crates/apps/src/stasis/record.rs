@@ -74,7 +74,8 @@ impl Recording {
             let ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
             chan.media(|stream| Command::WatchSilence { stream, ms, threshold: SILENCE_THRESHOLD });
         }
-        chan.core(|core| core.stasis_start_recording(&self.name, Some(afterwards)));
+        let file = (afterwards, progress.clone());
+        chan.core(|core| core.stasis_start_recording(&self.name, Some(file)));
         self.phase = Phase::Runs(progress);
         Some(self)
     }

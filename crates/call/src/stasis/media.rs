@@ -9,12 +9,14 @@ use base::{AudioSink, ChannelId, Instant};
 
 use super::{MediaChange, Stasis, StasisError, StasisNotice};
 use crate::exec::TaskId;
-use crate::{Afterwards, Core};
+use crate::{Afterwards, Core, Progress};
 
 /// Most sounds that play or wait at once.
 pub const PLAYBACKS_MAX: usize = 65_536;
 /// Most recordings that run or wait at once.
 pub const RECORDINGS_MAX: usize = 4096;
+/// Files of recordings that are completed at once, as far as is known: beyond, who plays one may hear less of it.
+const FINISHING_MAX: usize = 256;
 /// Most sounds of one playback.
 pub const MEDIA_MAX: usize = 64;
 
@@ -201,6 +203,9 @@ impl RecordingState {
     }
 }
 
+/// What becomes of a recording's file, and how it fares.
+pub type TakeFile = (Arc<Afterwards>, Arc<Progress>);
+
 /// A recording that runs or waits.
 #[derive(Debug, Clone)]
 pub struct LiveRecording {
@@ -235,7 +240,7 @@ pub struct LiveRecording {
     /// And does not want it.
     pub(crate) is_unwanted: bool,
     pub(crate) gate: Arc<AtomicU8>,
-    pub(crate) afterwards: Option<Arc<Afterwards>>,
+    pub(crate) file: Option<TakeFile>,
     /// When it began, and how long it has rested since.
     pub(crate) began: Option<Instant>,
     pub(crate) rested: Duration,
@@ -272,7 +277,7 @@ impl LiveRecording {
             is_stopped: false,
             is_unwanted: false,
             gate: Arc::default(),
-            afterwards: None,
+            file: None,
             began: None,
             rested: Duration::ZERO,
             rests_since: None,
@@ -440,11 +445,11 @@ impl Core {
         self.stasis.recordings.insert(recording.name.clone(), recording);
         Ok(())
     }
-    /// A recording runs from here on; watchers hear of it. `afterwards` says what becomes of its file.
-    pub fn stasis_start_recording(&mut self, name: &str, afterwards: Option<Arc<Afterwards>>) {
+    /// A recording runs from here on; watchers hear of it. Without a file nobody is there yet who could be recorded.
+    pub fn stasis_start_recording(&mut self, name: &str, file: Option<TakeFile>) {
         let now = self.now;
         let Some(recording) = self.stasis.recordings.get_mut(name) else { return };
-        recording.afterwards = afterwards;
+        recording.file = file;
         recording.began = Some(now);
         recording.state = RecordingState::Recording;
         if recording.rests_since.is_some() {
@@ -456,7 +461,7 @@ impl Core {
     /// The last `ms` of a recording are not kept.
     pub fn stasis_cut_recording(&mut self, name: &str, ms: u32) {
         let recording = self.stasis.recordings.get(name);
-        if let Some(afterwards) = recording.and_then(|recording| recording.afterwards.as_ref()) {
+        if let Some((afterwards, _)) = recording.and_then(|recording| recording.file.as_ref()) {
             afterwards.cut(ms);
         }
     }
@@ -499,6 +504,16 @@ impl Core {
         self.stasis_rouse_recording(name);
         Ok(())
     }
+    /// The file of a recording that has ended has gone on to another one, in another room.
+    pub fn stasis_recording_file(&mut self, name: &str, file: TakeFile) {
+        if let Some(recording) = self.stasis.recordings.get_mut(name) {
+            recording.file = Some(file);
+        }
+    }
+    /// Whether the file of a recording that is over is being completed: it takes a moment.
+    pub fn stasis_is_finishing(&self, name: &str) -> bool {
+        self.stasis.finishing.iter().any(|(known, progress)| &**known == name && !progress.is_complete())
+    }
     /// A recording is over; it is forgotten and watchers hear of it. `cut` is silence at its end that is not kept.
     pub fn stasis_end_recording(&mut self, name: &str, state: RecordingState, cause: &str, cut: Duration) {
         let now = self.now;
@@ -506,8 +521,16 @@ impl Core {
         recording.duration = Some(recording.lasted(now).saturating_sub(cut));
         recording.silence = (!cut.is_zero()).then_some(cut);
         (recording.state, recording.cause) = (state, cause.to_owned());
-        if let (RecordingState::Canceled, Some(afterwards)) = (state, &recording.afterwards) {
-            afterwards.discard();
+        if let Some((afterwards, progress)) = recording.file.take() {
+            if state == RecordingState::Canceled {
+                afterwards.discard();
+            }
+            self.stasis
+                .finishing
+                .retain(|(known, progress)| known != &recording.name && !progress.is_complete());
+            if self.stasis.finishing.len() < FINISHING_MAX {
+                self.stasis.finishing.push((recording.name.clone(), progress));
+            }
         }
         self.woken.extend(recording.waiter.take());
         let failed = state == RecordingState::Failed;

@@ -14,10 +14,11 @@ mod wait;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::{BridgeId, ChannelId};
 
-use crate::{ChanEvent, Core, Notice};
+use crate::{ChanEvent, Core, Notice, Progress};
 
 pub use apps::{APP_NAME_BYTES_MAX, APPS_MAX, Application, FILTER_MAX, SUBSCRIPTIONS_MAX, Topic};
 pub use bridges::{
@@ -27,7 +28,7 @@ pub use bridges::{
 pub use inbox::{Digits, ORDERS_MAX, Order, Placing, WORKS_MAX, Work};
 pub use media::{
     Gate, IfExists, LiveRecording, MEDIA_MAX, PLAYBACKS_MAX, Playback, PlaybackState, PlaybackSteer,
-    RECORDINGS_MAX, RecordingState, Target,
+    RECORDINGS_MAX, RecordingState, TakeFile, Target,
 };
 pub use notices::{BridgeView, MediaChange, StasisNotice};
 pub use wait::Tended;
@@ -119,6 +120,8 @@ pub struct Stasis {
     pub(crate) bridges: BTreeMap<Rc<str>, ProgramBridge>,
     pub(crate) playbacks: BTreeMap<Rc<str>, Playback>,
     pub(crate) recordings: BTreeMap<Rc<str>, LiveRecording>,
+    /// Files of recordings that are over and that are being completed, by the names of these.
+    finishing: Vec<(Rc<str>, Arc<Progress>)>,
     /// Bridges of calls that are rooms of programs, until those who are told of bridges have heard that they are gone.
     rooms: BTreeSet<BridgeId>,
 }

@@ -80,7 +80,10 @@ mod tests {
         std::os::unix::fs::symlink("/etc", at("away")).unwrap();
         std::os::unix::fs::symlink(at("two.wav"), at("link.wav")).unwrap();
         let pair = |name: &str, extension: &str| (name.to_owned(), extension.to_owned());
-        assert_eq!(list(folder.path(), 10), [pair("a/b/deep", "wav"), pair("one", "gsm"), pair("two", "wav")]);
+        assert_eq!(
+            list(folder.path(), 10),
+            [pair("a/b/deep", "wav"), pair("one", "gsm"), pair("two", "wav")]
+        );
         assert_eq!(list(folder.path(), 2).len(), 2);
         assert!(list(&at("nowhere"), 10).is_empty());
     }

@@ -248,6 +248,17 @@ impl Library for Sounds {
             }
         }
     }
+    fn forget(&mut self, name: &str) {
+        let mut bytes = 0;
+        self.prompts.retain(|want, prompt| {
+            // What is being read is waited for.
+            let is_read = prompt.clip.is_none() && prompt.missing.is_none();
+            let stays = want.name != name || is_read;
+            bytes += prompt.clip.as_ref().filter(|_| !stays).map_or(0, |clip| bytes_of(clip));
+            stays
+        });
+        self.prompt_bytes -= bytes;
+    }
     fn exists(&mut self, name: &str, language: &str) -> Option<bool> {
         let want = ClipWant { name: name.to_owned(), language: language.to_owned(), format: FormatId::ULAW };
         match self.clip(&want) {
