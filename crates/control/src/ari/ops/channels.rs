@@ -6,7 +6,7 @@ use apps::originate::Then;
 use apps::stasis::{self as verbs, Continue, Create, Direction, Start};
 use base::{ChannelId, FormatId, FormatSet};
 use call::stasis::Digits;
-use call::{Location, PartyId, Snapshot};
+use call::{Indication, Location, PartyId, Snapshot};
 use serde_json::{Value, json};
 use store::date::Zone;
 
@@ -237,6 +237,14 @@ pub(super) const ROWS: &[Operation] = &[
         |asked| done(verbs::ring(&asked.site.shard, asked.need("channelId"), true)),
     ),
     on_one(
+        Method::Post,
+        "/channels/{channelId}/progress",
+        "progress",
+        "Tells the caller that there is something to be heard before the answer.",
+        &[CHANNEL],
+        progress,
+    ),
+    on_one(
         Method::Delete,
         "/channels/{channelId}/ring",
         "ringStop",
@@ -423,7 +431,8 @@ fn shown(asked: &mut Asked<'_>, of: &[Snapshot]) -> Vec<Value> {
     of.iter().map(|of| view.channel(of)).collect()
 }
 
-fn one(asked: &mut Asked<'_>, id: ChannelId) -> Done {
+/// A channel, as an answer.
+pub(super) fn one(asked: &mut Asked<'_>, id: ChannelId) -> Done {
     let found = asked.site.shard.core.borrow().snapshot(id);
     let found = found.ok_or_else(|| Fault::not_found("Channel not found"))?;
     shown(asked, &[found]).pop().map(Answer::Found).ok_or_else(|| Fault::not_found("Channel not found"))
@@ -458,7 +467,7 @@ fn to_be_made(asked: &Asked<'_>) -> Result<Create, Fault> {
 }
 
 /// `appArgs` cut at its commas.
-fn app_args(asked: &Asked<'_>) -> Vec<String> {
+pub(super) fn app_args(asked: &Asked<'_>) -> Vec<String> {
     asked.get("appArgs").map(|args| args.split(',').map(str::to_owned).collect()).unwrap_or_default()
 }
 
@@ -513,6 +522,12 @@ fn dial(asked: &mut Asked<'_>) -> Done {
     let timeout = asked.number("timeout").and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
     let timeout = Duration::from_secs(timeout);
     done(verbs::dial(&asked.site.shard, asked.need("channelId"), asked.get("caller"), timeout))
+}
+
+fn progress(asked: &mut Asked<'_>) -> Done {
+    let id = asked.site.shard.core.borrow().stasis_visitor(asked.need("channelId"))?;
+    asked.site.shard.indicate(id, &Indication::Progress);
+    Ok(Answer::Nothing)
 }
 
 fn hangup(asked: &mut Asked<'_>) -> Done {

@@ -10,6 +10,7 @@ pub(super) mod events;
 mod mailboxes;
 mod playbacks;
 mod recordings;
+mod snoop;
 mod sound;
 
 use apps::Call;
@@ -40,6 +41,7 @@ pub(super) const ROWS: &[&[Operation]] = &[
     asterisk::ROWS,
     endpoints::ROWS,
     channels::ROWS,
+    snoop::ROWS,
     bridges::ROWS,
     recordings::ROWS,
     playbacks::ROWS,
