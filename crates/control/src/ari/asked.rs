@@ -13,6 +13,15 @@ use crate::site::Site;
 /// Values of one list, and names in one object: more than any client has a use for.
 const ITEMS_MAX: usize = 256;
 
+/// What a request says, before anybody has looked whether it makes sense.
+pub(crate) struct Given {
+    /// What stands for the names in the path.
+    pub in_path: Vec<(&'static str, String)>,
+    pub in_query: Vec<(String, String)>,
+    /// An object, or null without a body.
+    pub body: Value,
+}
+
 /// What was asked, and of whom.
 pub(crate) struct Asked<'a> {
     pub site: &'a Rc<Site>,
@@ -30,7 +39,7 @@ impl<'a> Asked<'a> {
         site: &'a Rc<Site>,
         (sockets, facts): (&'a mut Sockets, &'a mut Facts),
         operation: &Operation,
-        (in_path, in_query, body): (Vec<(&'static str, String)>, Vec<(String, String)>, Value),
+        Given { in_path, in_query, body }: Given,
     ) -> Result<Self, Fault> {
         let mut values: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for param in operation.params {

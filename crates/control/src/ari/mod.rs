@@ -40,7 +40,7 @@ pub use models::{EVENTS, MODELS, Model, ModelField};
 pub use sockets::{APPS_OF_SOCKET_MAX, SOCKETS_MAX};
 pub use table::{Kind, Method, Operation, Param, Place, operations};
 
-use asked::Asked;
+use asked::{Asked, Given};
 use auth::Caller;
 use sockets::{Connected, Sockets};
 use table::{Answer, Fault, Route, route};
@@ -258,10 +258,14 @@ impl Ari {
         in_path: Vec<(&'static str, String)>,
         now: Instant,
     ) -> Result<Outcome, Fault> {
-        let (query, body) = parameters(request)?;
+        let (in_query, body) = parameters(request)?;
         let site = self.site.clone();
-        let mut asked =
-            Asked::new(&site, (&mut self.sockets, &mut self.facts), operation, (in_path, query, body))?;
+        let mut asked = Asked::new(
+            &site,
+            (&mut self.sockets, &mut self.facts),
+            operation,
+            Given { in_path, in_query, body },
+        )?;
         if operation.name == "eventWebsocket" {
             let apps = ops::events::joined(&asked)?;
             let all = asked.is("subscribeAll");

@@ -73,6 +73,8 @@ impl Desk {
         let world = testing::world(DIALPLAN);
         let (snapshot, _) = Snapshot::load(&Where::Dir(folder.to_path_buf())).unwrap();
         let site = testing::site(&world, &folder, snapshot, testing::sip_config());
+        let local = Rc::new(std::cell::RefCell::new(driver::local::LocalDriver::default()));
+        local.borrow_mut().set_tech_index(world.shard.add_tech(local.clone()));
         let (ari, http) = (Ari::new(site.clone()), Http::new(site.clone()));
         Self { world, ari, http, site, out: Vec::new(), told: 0, last: 0, _folder: folder }
     }

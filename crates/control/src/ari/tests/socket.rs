@@ -67,7 +67,7 @@ fn a_second_connection_takes_an_application_over() {
     desk.call("bob", "100");
     assert!(desk.names(second).contains(&"StasisStart".to_owned()));
     desk.call("alice", "103");
-    assert_eq!(desk.events(first).iter().filter(|event| event["application"] == "other").count() > 0, true);
+    assert!(desk.events(first).iter().any(|event| event["application"] == "other"));
     desk.ari.closed(first);
     let apps = desk.ask("GET", "/applications", "").json();
     let names: Vec<&str> = apps.as_array().unwrap().iter().map(|app| app["name"].as_str().unwrap()).collect();

@@ -177,3 +177,122 @@ fn devices_of_programs_are_kept_and_hints_follow_them() {
         "after a restart"
     );
 }
+
+#[test]
+fn a_program_listens_to_a_channel_by_one_of_its_own() {
+    let mut desk = Desk::new("verbs-snoop");
+    let hello = desk.connect("app=hello");
+    let id = desk.call("alice", "101");
+    desk.pass(10);
+    for (query, status) in [
+        ("app=hello", 400),
+        ("app=nobody&spy=both", 404),
+        ("app=hello&spy=sideways", 400),
+        ("app=hello&spy=in&whisper=in", 422),
+        ("spy=in", 400),
+    ] {
+        let heard = desk.ask("POST", &format!("/channels/{id}/snoop?{query}"), "");
+        assert_eq!(heard.status, status, "{query}: {}", heard.body);
+    }
+    let heard = desk.ask("POST", &format!("/channels/{id}/snoop/ear-1?app=hello&spy=both&appArgs=x"), "");
+    assert_eq!((heard.status, heard.json()["id"].as_str()), (200, Some("ear-1")), "{}", heard.body);
+    desk.pass(100);
+    let events = desk.events(hello);
+    let start =
+        events.iter().find(|event| event["type"] == "StasisStart").unwrap_or_else(|| panic!("{events:?}"));
+    assert_eq!((&start["channel"]["id"], &start["args"]), (&"ear-1".into(), &serde_json::json!(["x"])));
+    desk.ask("DELETE", &format!("/channels/{id}"), "");
+    desk.pass(100);
+    assert!(desk.names(hello).contains(&"StasisEnd".to_owned()), "it ends with the other");
+}
+
+#[test]
+fn digits_music_mute_hold_and_silence_are_a_programs_to_order() {
+    let mut desk = Desk::new("verbs-orders");
+    desk.connect("app=hello");
+    let id = desk.call("alice", "100");
+    let before = |verb: &str| format!("/channels/{id}/{verb}");
+    for (method, verb, status) in [
+        ("POST", "answer", 204),
+        ("POST", "ring", 204),
+        ("DELETE", "ring", 204),
+        ("POST", "progress", 204),
+        ("POST", "dtmf?dtmf=12%23w3", 204),
+        ("POST", "dtmf?dtmf=x", 400),
+        ("POST", "dtmf", 400),
+        ("POST", "mute?direction=in", 204),
+        ("DELETE", "mute", 204),
+        ("POST", "mute?direction=up", 400),
+        ("POST", "hold", 204),
+        ("DELETE", "hold", 204),
+        ("POST", "moh?mohClass=default", 204),
+        ("DELETE", "moh", 204),
+        ("POST", "silence", 204),
+        ("DELETE", "silence", 204),
+        ("POST", "redirect?endpoint=PJSIP/6002", 422),
+        ("POST", "redirect?endpoint=nowhere", 400),
+        ("POST", "dial", 409),
+        ("POST", "continue?label=nowhere", 404),
+        ("POST", "record?name=../x&format=wav", 400),
+        ("POST", "record?name=x&format=cheese", 422),
+        ("POST", "play", 400),
+    ] {
+        let heard = desk.ask(method, &before(verb), "");
+        assert_eq!(heard.status, status, "{method} {verb}: {}", heard.body);
+        desk.pass(10);
+    }
+    let other = desk.call("bob", "101");
+    for verb in
+        ["answer", "ring", "hold", "silence", "continue", "play?media=sound:a", "variable?variable=A&value=1"]
+    {
+        assert_eq!(
+            desk.ask("POST", &format!("/channels/{other}/{verb}"), "").status,
+            409,
+            "{verb}: nobody's"
+        );
+        assert_eq!(desk.ask("POST", &format!("/channels/none/{verb}"), "").status, 404, "{verb}: not there");
+    }
+}
+
+#[test]
+fn a_sound_is_steered_and_a_recording_is_ended_kept_or_not() {
+    let mut desk = Desk::new("verbs-media");
+    desk.world.clip("long", Duration::from_secs(30));
+    desk.connect("app=hello");
+    let id = desk.call("alice", "100");
+    desk.ask("POST", &format!("/channels/{id}/answer"), "");
+    let path = format!("/channels/{id}/play/p1?media=sound:long");
+    assert_eq!((desk.ask("POST", &path, "").status, desk.ask("POST", &path, "").status), (201, 409));
+    assert_eq!(desk.ask("POST", "/playbacks/p1/control?operation=dance", "").status, 400);
+    assert_eq!(desk.ask("POST", "/playbacks/none/control?operation=pause", "").status, 404);
+    desk.pass(100);
+    for (operation, state) in [("pause", "paused"), ("unpause", "playing"), ("forward", "playing")] {
+        assert_eq!(desk.ask("POST", &format!("/playbacks/p1/control?operation={operation}"), "").status, 204);
+        desk.pass(100);
+        assert_eq!(desk.ask("GET", "/playbacks/p1", "").json()["state"], state, "{operation}");
+    }
+    assert_eq!(
+        (desk.ask("DELETE", "/playbacks/p1", "").status, desk.ask("DELETE", "/playbacks/p1", "").status),
+        (204, 404)
+    );
+    desk.pass(100);
+    assert_eq!(desk.ask("POST", &format!("/channels/{id}/record?name=r&format=wav"), "").status, 201);
+    desk.pass(100);
+    for (method, verb, state) in [
+        ("POST", "pause", "paused"),
+        ("DELETE", "pause", "recording"),
+        ("POST", "mute", "recording"),
+        ("DELETE", "mute", "recording"),
+    ] {
+        assert_eq!(
+            desk.ask(method, &format!("/recordings/live/r/{verb}"), "").status,
+            204,
+            "{method} {verb}"
+        );
+        assert_eq!(desk.ask("GET", "/recordings/live/r", "").json()["state"], state, "{method} {verb}");
+    }
+    assert_eq!(desk.ask("POST", "/recordings/live/r/stop", "").status, 204);
+    desk.pass(100);
+    assert_eq!(desk.ask("GET", "/recordings/live/r", "").status, 404);
+    assert_eq!(desk.ask("DELETE", "/recordings/live/r", "").status, 404);
+}
