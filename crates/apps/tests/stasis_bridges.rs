@@ -426,3 +426,37 @@ fn who_takes_the_place_of_a_channel_is_the_programs_from_there_on() {
     assert_eq!(times(&world, "start"), times(&world, "end"));
     programs_at_rest(&world);
 }
+
+#[test]
+fn the_record_of_who_called_tells_of_whom_it_talked_to() {
+    let mut world = programs();
+    world.phone("a", phone(&[(1000, Act::Ring), (3000, Act::Answer)]));
+    let shard = world.shard.clone();
+    let caller = call(&mut world, "1", &[(20_000, BYE)]);
+    until(&mut world, 10);
+    let caller = uid(&world, caller);
+    stasis::answer(&shard, &caller).unwrap();
+    bridge(&world, "b", BridgeKind::Mixing);
+    add(&world, "b", &[&caller]).unwrap();
+    let wanted = stasis::Create {
+        endpoint: "SIM/a".into(),
+        id: Some("leg".into()),
+        originator: Some(caller.clone()),
+        ..stasis::Create::default()
+    };
+    stasis::create(&shard, wanted, ("app", Vec::new()), |_| false).unwrap();
+    until(&mut world, 20);
+    stasis::dial(&shard, "leg", Some(&caller), Duration::from_secs(10)).unwrap();
+    until(&mut world, 5000);
+    add(&world, "b", &["leg"]).unwrap();
+    until(&mut world, 15_000);
+    stasis::hangup(&shard, "leg", None, None).unwrap();
+    world.run();
+    let records: Vec<_> = world
+        .cdrs
+        .iter()
+        .map(|cdr| format!("{} {} {} {}", cdr.channel, cdr.dst_channel, cdr.last_app, cdr.disposition.name()))
+        .collect();
+    assert_eq!(records, ["SIM/6001-00000000 SIM/a-00000001 Stasis ANSWERED"]);
+    at_rest(&world, "records");
+}

@@ -7,8 +7,9 @@ use call::stasis::{MEDIA_MAX, StasisError};
 
 use crate::say::{self, Gender, Tongue};
 
-/// Longest address of one sound, bytes.
+/// Longest address of one sound, and addresses of one playback together, bytes.
 const URI_BYTES_MAX: usize = 1024;
+const URIS_BYTES_MAX: usize = 8 * 1024;
 /// Longest name of a recording, bytes.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -30,7 +31,9 @@ pub(super) fn check(media: &[String]) -> Result<(), StasisError> {
     if media.is_empty() || media.iter().all(String::is_empty) {
         return Err(StasisError::BadRequest("At least one media URI must be provided".into()));
     }
-    if media.len() > MEDIA_MAX || media.iter().any(|uri| uri.len() > URI_BYTES_MAX) {
+    let bytes: usize = media.iter().map(String::len).sum();
+    let is_long = media.iter().any(|uri| uri.len() > URI_BYTES_MAX);
+    if media.len() > MEDIA_MAX || bytes > URIS_BYTES_MAX || is_long {
         return Err(StasisError::BadRequest("too many media URIs, or too long ones".into()));
     }
     Ok(())

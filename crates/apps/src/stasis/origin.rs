@@ -133,7 +133,7 @@ pub fn originate(shard: &Rc<Shard>, start: Start, may: fn(&str) -> bool) -> Resu
 
 /// Makes a channel in a program's hands that is called later; the channel.
 ///
-/// Errors: those of [`originate`], and the program is not there (`NotFound`).
+/// Errors: those of [`originate()`], and the program is not there (`NotFound`).
 pub fn create(
     shard: &Rc<Shard>,
     create: Create,

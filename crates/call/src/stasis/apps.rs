@@ -15,6 +15,9 @@ pub const SUBSCRIPTIONS_MAX: usize = 16_384;
 /// Most kinds of events that a filter names; there are about fifty.
 pub const FILTER_MAX: usize = 128;
 
+/// Longest name of something that is listened to, or of a kind of events, bytes.
+const TOPIC_BYTES_MAX: usize = 256;
+
 /// Something that a program can listen to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
@@ -34,6 +37,9 @@ impl Topic {
     pub fn parse(text: &str) -> Result<Self, StasisError> {
         let bad = || StasisError::BadRequest("Invalid event source URI scheme".into());
         let (scheme, rest) = text.split_once(':').ok_or_else(bad)?;
+        if rest.len() > TOPIC_BYTES_MAX {
+            return Err(StasisError::BadRequest("the name of an event source is too long".into()));
+        }
         Ok(match scheme {
             "channel" => Self::Channel(rest.to_owned()),
             "bridge" => Self::Bridge(rest.to_owned()),
@@ -133,7 +139,10 @@ impl Stasis {
         disallowed: Option<Vec<String>>,
     ) -> Result<(), StasisError> {
         let app = self.known(name)?;
-        let too_long = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| list.len() > FILTER_MAX);
+        let is_long = |kind: &String| kind.len() > TOPIC_BYTES_MAX;
+        let too_long = |list: &Option<Vec<String>>| {
+            list.as_ref().is_some_and(|list| list.len() > FILTER_MAX || list.iter().any(is_long))
+        };
         if too_long(&allowed) || too_long(&disallowed) {
             return Err(StasisError::BadRequest("a filter names too many kinds of events".into()));
         }

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, MemberSettings, RoomId};
+use base::{BridgeId, ChannelId, FormatId, MemberSettings, RoomId};
 
 use super::{BridgeView, Stasis, StasisError, StasisNotice, Target, WORKS_MAX};
 use crate::conference::{BridgeProfile, Guest, Seat};
-use crate::{ChanEvent, Core};
+use crate::{ChanEvent, Core, Level};
 
 /// Most bridges at once: one for every two channels of a large site.
 pub const BRIDGES_MAX: usize = 16_384;
@@ -258,6 +258,9 @@ impl Core {
         if bridge.members.len() >= MEMBERS_MAX {
             return Err(StasisError::full());
         }
+        let mixes = bridge.kind == BridgeKind::Mixing;
+        let partners: Vec<ChannelId> =
+            bridge.members.iter().filter(|_| mixes).map(|member| member.channel).collect();
         let muted = match bridge.kind {
             BridgeKind::Mixing => member.is_muted,
             BridgeKind::Holding => !member.announces,
@@ -269,10 +272,15 @@ impl Core {
         let guest =
             Guest { seat: Seat { mixing, ..Seat::default() }, is_of_program: true, ..Guest::default() };
         let profile = Arc::new(BridgeProfile::default());
-        // In a room there is no other party that a record could be about.
-        self.part_from_party(channel);
+        match partners.as_slice() {
+            [] => {}
+            [other] => self.note_pair(*other, channel, false),
+            // Among several there is no other party that a record could be about.
+            _ => self.part_from_party(channel),
+        }
         self.conference_enter(&room_of(id), channel, guest, &profile)
             .map_err(|_| StasisError::Unprocessable("the channel has no media, or is elsewhere".into()))?;
+        self.stasis_warn_unmixed(channel);
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return Err(StasisError::no_bridge()) };
         bridge.members.push(member);
         self.stasis_tell(|core| {
@@ -282,6 +290,19 @@ impl Core {
         self.stasis_show_parties(id);
         self.stasis_bridge_changed(id);
         Ok(())
+    }
+    /// Silence that nobody explains would be worse than a line in the log.
+    fn stasis_warn_unmixed(&mut self, id: ChannelId) {
+        let Some((name, format)) = self.get(id).map(|channel| (channel.name.clone(), channel.format)) else {
+            return;
+        };
+        if !self.settings.coded.leads(format, FormatId::SLIN) {
+            let text = format!(
+                "{name} sends {format}, which can only be passed through: bridges of programs are mixed, and it neither \
+                 hears nor is heard; allow ulaw or alaw for it"
+            );
+            self.log(Level::Warning, "bridge", &text);
+        }
     }
     /// Takes a channel out of a bridge.
     ///

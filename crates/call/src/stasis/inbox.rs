@@ -7,7 +7,7 @@ use std::rc::Rc;
 use base::ChannelId;
 
 use super::StasisError;
-use crate::{ChanEvent, Core};
+use crate::Core;
 
 /// Orders that wait for one channel at most: a story takes them in the same turn.
 pub const ORDERS_MAX: usize = 256;
@@ -91,7 +91,7 @@ impl Core {
         inbox.works += usize::from(is_work);
         inbox.leaves |= order == Order::Continue;
         inbox.orders.push_back(order);
-        self.push_event(id, ChanEvent::Stasis);
+        self.stasis_rouse(id);
         Ok(())
     }
     /// The next order of a channel, for its story.

@@ -11,8 +11,8 @@ use super::{MediaChange, Stasis, StasisError, StasisNotice};
 use crate::exec::TaskId;
 use crate::{Afterwards, Core, Progress};
 
-/// Most sounds that play or wait at once.
-pub const PLAYBACKS_MAX: usize = 65_536;
+/// Most sounds that play or wait at once: one for each channel of a large site, and more behind some.
+pub const PLAYBACKS_MAX: usize = 16_384;
 /// Most recordings that run or wait at once.
 pub const RECORDINGS_MAX: usize = 4096;
 /// Files of recordings that are completed at once, as far as is known: beyond, who plays one may hear less of it.

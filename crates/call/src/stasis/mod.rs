@@ -270,7 +270,10 @@ impl Core {
     }
     /// The story of a channel looks at what has changed.
     pub(crate) fn stasis_rouse(&mut self, id: ChannelId) {
-        if self.stasis.visits.contains_key(&id) {
+        // Once for all that has changed: many would make digits lose their places.
+        let knows =
+            |core: &Self| core.get(id).is_none_or(|channel| channel.events.contains(&ChanEvent::Stasis));
+        if self.stasis.visits.contains_key(&id) && !knows(self) {
             self.push_event(id, ChanEvent::Stasis);
         }
     }
