@@ -23,7 +23,7 @@ use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
 use files::Sending;
-pub use files::{FILES_MAX, FileWish, Piece, Version};
+pub use files::{FILES_MAX, FileFolder, FileWish, Piece, Version};
 
 /// Longest request line and headers; a scrape has some 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -153,6 +153,11 @@ impl Http {
     pub fn take_ari(&mut self) -> Vec<AriRequest> {
         std::mem::take(&mut self.asked_ari)
     }
+    /// Somebody who may have it is sent a recording, by its name below the folder of those.
+    pub fn send_recording(&mut self, session: u64, name: PathBuf, out: &mut Vec<Output>) {
+        let sending = Sending::new(&name, false, Vec::new());
+        self.send_file(session, (FileFolder::Recordings, name), sending, out);
+    }
     /// A connection has become a WebSocket of the REST interface, and is no business of this machine any more.
     pub fn release(&mut self, session: u64) {
         self.sessions.remove(&session);
@@ -280,7 +285,7 @@ impl Http {
             }
             Taken::File(name, known) => {
                 let sending = Sending::new(&name, only_head, known);
-                self.send_file(session, name, sending, out);
+                self.send_file(session, (FileFolder::Static, name), sending, out);
             }
             Taken::Socket(answer, rest) => {
                 self.sessions.remove(&session);
@@ -333,14 +338,20 @@ impl Http {
         })
     }
 
-    fn send_file(&mut self, session: u64, name: PathBuf, sending: Sending, out: &mut Vec<Output>) {
+    fn send_file(
+        &mut self,
+        session: u64,
+        (folder, name): (FileFolder, PathBuf),
+        sending: Sending,
+        out: &mut Vec<Output>,
+    ) {
         let is_crowded = self.sessions.values().filter(|open| open.file.is_some()).count() >= FILES_MAX;
         let Some(open) = self.sessions.get_mut(&session) else { return };
         (open.waits, open.file) = (true, Some(sending));
         if is_crowded {
             return self.file(session, Piece::Busy, out);
         }
-        self.wishes.push(FileWish::Open { session, name });
+        self.wishes.push(FileWish::Open { session, folder, name });
     }
 
     fn take(

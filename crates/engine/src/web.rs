@@ -48,7 +48,8 @@ impl Web {
         for wish in self.http.take_wishes() {
             let (FileWish::Open { session, .. } | FileWish::More { session }) = wish;
             waiting.push(session);
-            self.files.ask(&snapshot.asterisk.directories.astdatadir, wish);
+            let folders = &snapshot.asterisk.directories;
+            self.files.ask((&folders.astdatadir, &folders.astspooldir), wish);
         }
         waiting
     }

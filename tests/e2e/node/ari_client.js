@@ -54,6 +54,7 @@ async function run() {
   await bridge.record({ name: 'talk', format: 'wav', maxDurationSeconds: 2 });
   seen.recording = (await recorded).recording;
   seen.stored = (await ari.recordings.listStored()).map((one) => one.name);
+  seen.file = (await ari.recordings.getStoredFile({ recordingName: 'talk' })).length;
   await bridge.destroy();
 
   seen.missing = await ari.channels.get({ channelId: 'nobody' }).catch((error) => error.message);

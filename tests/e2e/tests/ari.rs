@@ -145,6 +145,8 @@ fn ari_client_from_npm_calls_plays_bridges_records_and_hears() {
         "{seen}"
     );
     assert!(seen["missing"].as_str().is_some_and(|text| text.contains("Channel not found")), "{seen}");
+    // Two seconds at 8 kHz.
+    assert!(seen["file"].as_u64().is_some_and(|length| length > 20_000), "{}", seen["file"]);
     let names: Vec<&str> = seen["events"]
         .as_array()
         .expect("a list")

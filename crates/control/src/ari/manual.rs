@@ -75,6 +75,7 @@ pub fn manual() -> String {
 fn answer(model: &str) -> String {
     match model {
         "void" => "204 and nothing".to_owned(),
+        "binary" => "the file".to_owned(),
         model => format!("`{model}`"),
     }
 }

@@ -21,6 +21,7 @@ mod view;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use base::Instant;
@@ -87,6 +88,8 @@ pub struct AriRequest {
 /// What the console shows of the interface.
 #[derive(Debug, Default)]
 pub struct Sight {
+    /// Where the machine stands, once somebody has asked: read anew with the configuration.
+    pub zone: Option<Rc<Zone>>,
     /// Identity of this server, once somebody has asked.
     pub identity: String,
     /// Applications whose events are logged.
@@ -116,6 +119,7 @@ impl Ari {
     pub fn configure(&mut self, out: &mut Vec<Output>) {
         let snapshot = self.site.snapshot.borrow().clone();
         self.site.ari.borrow_mut().identity.clear();
+        self.site.ari.borrow_mut().zone = None;
         let is_known = |user: &str| snapshot.ari.is_served() && snapshot.ari.users.contains_key(user);
         let gone: Vec<u64> =
             self.sockets.iter().filter(|(_, one)| !is_known(&one.user)).map(|(client, _)| client).collect();
@@ -151,6 +155,7 @@ impl Ari {
                 }
             }
             Ok(Outcome::Plain(answer)) => http.answer(connection, answer, out),
+            Ok(Outcome::Recording(name)) => http.send_recording(connection, name, out),
             Err(fault) => {
                 let answer = self.spelt(&request, fault.0, Some(&fault.json()), "");
                 http.answer(connection, answer, out);
@@ -188,7 +193,7 @@ impl Ari {
         }
         let snapshot = self.site.snapshot.borrow().clone();
         let site = self.site.clone();
-        let zone = Zone::local();
+        let zone = zone_of(&site);
         for notice in notices {
             let apps = site.shard.core.borrow_mut().stasis.route(notice);
             self.facts.note(&site.shard.core.borrow(), notice);
@@ -273,6 +278,7 @@ impl Ari {
         }
         let answer = (operation.run)(&mut asked)?;
         let (status, body) = match answer {
+            Answer::Recording(name) => return Ok(Outcome::Recording(name)),
             Answer::Nothing => (204, None),
             Answer::Found(body) => (200, Some(body)),
             Answer::Made(body) => (201, Some(body)),
@@ -348,7 +354,7 @@ impl Ari {
         let micros = site.shard.core.borrow().services.wall.now_micros();
         let event = json!({
             "type": "ApplicationReplaced",
-            "timestamp": time::stamp(micros, &Zone::local()),
+            "timestamp": time::stamp(micros, &zone_of(&site)),
             "asterisk_id": identity_of(&site),
         });
         tell(&site, &mut self.sockets, &event, [app].into_iter());
@@ -429,6 +435,8 @@ impl Ari {
 /// What comes of a request that is not refused.
 enum Outcome {
     Plain(WebAnswer),
+    /// A file below the folder of recordings.
+    Recording(PathBuf),
     /// The answer that makes it a WebSocket.
     Socket(Vec<u8>, Box<Connected>),
 }
@@ -481,6 +489,11 @@ fn parameters(request: &AriRequest) -> Result<(Vec<(String, String)>, Value), Fa
 fn is_host(host: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_%".contains(&byte);
     !host.is_empty() && host.bytes().all(is_plain)
+}
+
+/// Where the machine stands. The disk is asked once, not for each event.
+fn zone_of(site: &Site) -> Rc<Zone> {
+    site.ari.borrow_mut().zone.get_or_insert_with(|| Rc::new(Zone::local())).clone()
 }
 
 /// Who this server is among others, in the form of a MAC address: `entityid` of asterisk.conf, or one made of its name.

@@ -1,6 +1,8 @@
 //! One row an operation: method, path, parameters, answer, errors, words, and the code. Routing, the checks of parameters,
 //! the manual (`docs/ari.md`) and the descriptions that clients make their methods from all read these rows.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -163,6 +165,8 @@ pub(crate) enum Answer {
     Found(Value),
     /// This was begun.
     Made(Value),
+    /// A file, by its name below the folder of recordings.
+    Recording(PathBuf),
 }
 
 /// Why it was not: the status of the answer, and its sentence.

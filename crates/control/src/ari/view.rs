@@ -96,7 +96,7 @@ pub(super) struct View<'a> {
     pub facts: &'a mut Facts,
     /// `channelvars` of ari.conf.
     pub variables: &'a [String],
-    pub zone: Zone,
+    pub zone: Rc<Zone>,
 }
 
 impl View<'_> {

@@ -1,12 +1,11 @@
 //! `/asterisk`: what the server is, global variables, modules, log files.
 
 use serde_json::json;
-use store::date::Zone;
 
 use super::super::asked::Asked;
-use super::super::identity_of;
 use super::super::table::{Answer, Done, Fault, Method, Operation, path, text};
 use super::super::time::stamp;
+use super::super::{identity_of, zone_of};
 use super::{read_variable, write_variable};
 use crate::VERSION;
 use crate::site::Wish;
@@ -130,7 +129,7 @@ fn info(asked: &mut Asked<'_>) -> Done {
     let wants = |part: &str| only.is_empty() || only.iter().any(|one| one == part);
     let snapshot = asked.site.snapshot.borrow().clone();
     let options = &snapshot.asterisk.options;
-    let zone = Zone::local();
+    let zone = zone_of(asked.site);
     let moment = |seconds: i64| stamp(seconds.saturating_mul(1_000_000), &zone);
     let mut out = serde_json::Map::new();
     if wants("build") {
@@ -170,7 +169,7 @@ fn ping(asked: &mut Asked<'_>) -> Done {
     Ok(Answer::Found(json!({
         "asterisk_id": identity_of(asked.site),
         "ping": "pong",
-        "timestamp": stamp(micros, &Zone::local()),
+        "timestamp": stamp(micros, &zone_of(asked.site)),
     })))
 }
 

@@ -4,11 +4,11 @@ use apps::stasis::{self as verbs, Joining};
 use call::bridge_name;
 use call::stasis::{BridgeKind, NewBridge};
 use serde_json::Value;
-use store::date::Zone;
 
 use super::super::asked::Asked;
 use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, path, text};
 use super::super::view::{View, playback, recording};
+use super::super::zone_of;
 use super::sound::{
     BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
     playing, recorded,
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[Operation] = &[
 fn list(asked: &mut Asked<'_>) -> Done {
     let core = asked.site.shard.core.borrow();
     let view =
-        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
+        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: zone_of(asked.site) };
     let own = core.stasis.bridges().filter_map(|bridge| core.stasis_bridge_view(&bridge.id));
     let mut rows: Vec<Value> = own.map(|of| view.bridge(&of)).collect();
     let plain = core.bridges().filter(|(id, _)| core.stasis_bridge_with(*id).is_none());
@@ -195,7 +195,7 @@ fn list(asked: &mut Asked<'_>) -> Done {
 fn shown(asked: &mut Asked<'_>, id: &str) -> Done {
     let core = asked.site.shard.core.borrow();
     let view =
-        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
+        View { site: asked.site, core: &core, facts: asked.facts, variables: &[], zone: zone_of(asked.site) };
     if let Some(of) = core.stasis_bridge_view(id) {
         return Ok(Answer::Found(view.bridge(&of)));
     }

@@ -8,11 +8,11 @@ use base::{ChannelId, FormatId, FormatSet};
 use call::stasis::Digits;
 use call::{Indication, Location, PartyId, Snapshot};
 use serde_json::{Value, json};
-use store::date::Zone;
 
 use super::super::asked::Asked;
 use super::super::table::{Answer, Done, Fault, Method, Operation, Param, int, pairs, path, text};
 use super::super::view::{View, playback, recording};
+use super::super::zone_of;
 use super::sound::{
     BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
     playing, recorded,
@@ -427,7 +427,8 @@ fn shown(asked: &mut Asked<'_>, of: &[Snapshot]) -> Vec<Value> {
     let snapshot = asked.site.snapshot.borrow().clone();
     let core = asked.site.shard.core.borrow();
     let variables = &snapshot.ari.general.channelvars;
-    let mut view = View { site: asked.site, core: &core, facts: asked.facts, variables, zone: Zone::local() };
+    let mut view =
+        View { site: asked.site, core: &core, facts: asked.facts, variables, zone: zone_of(asked.site) };
     of.iter().map(|of| view.channel(of)).collect()
 }
 

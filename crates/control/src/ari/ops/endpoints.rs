@@ -3,11 +3,11 @@
 use apps::message;
 use call::{Sending, TextMessage};
 use serde_json::Value;
-use store::date::Zone;
 
 use super::super::asked::Asked;
 use super::super::table::{Answer, Done, Fault, Method, Operation, Param, pairs, path, text};
 use super::super::view::{Facts, View};
+use super::super::zone_of;
 
 const TECH: Param = path("tech", "technology, PJSIP or IAX2");
 const FROM: Param = text("from", "who it is from").must();
@@ -84,7 +84,8 @@ fn technology(name: &str) -> Result<&'static str, Fault> {
 fn found(asked: &Asked<'_>, wanted: &[&str], only: Option<&str>) -> Vec<Value> {
     let core = asked.site.shard.core.borrow();
     let mut facts = Facts::default();
-    let view = View { site: asked.site, core: &core, facts: &mut facts, variables: &[], zone: Zone::local() };
+    let view =
+        View { site: asked.site, core: &core, facts: &mut facts, variables: &[], zone: zone_of(asked.site) };
     let mut rows = Vec::new();
     if wanted.contains(&"PJSIP") {
         let known = asked.site.sip.borrow().endpoint_rows(only, &core);

@@ -3,13 +3,12 @@
 use call::Notice;
 use call::stasis::APP_NAME_BYTES_MAX;
 use serde_json::{Map, Value};
-use store::date::Zone;
 
 use super::super::asked::Asked;
 use super::super::sockets::APPS_OF_SOCKET_MAX;
 use super::super::table::{Answer, Done, Fault, Method, Operation, flag, pairs, path, text};
 use super::super::view::View;
-use super::super::{identity_of, tell};
+use super::super::{identity_of, tell, zone_of};
 
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -86,7 +85,8 @@ fn user_event(asked: &mut Asked<'_>) -> Done {
         return Err(Fault::not_found("Application not found"));
     }
     let core = site.shard.core.borrow();
-    let mut view = View { site: &site, core: &core, facts: asked.facts, variables: &[], zone: Zone::local() };
+    let mut view =
+        View { site: &site, core: &core, facts: asked.facts, variables: &[], zone: zone_of(&site) };
     let mut said: Map<String, Value> = Map::new();
     said.insert("eventname".into(), Value::from(name.as_str()));
     said.extend(fields.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))));

@@ -55,6 +55,16 @@ pub(super) const ROWS: &[Operation] = &[
         run: |asked| done(verbs::delete_stored(&asked.site.shard, asked.need("recordingName"))),
     },
     Operation {
+        method: Method::Get,
+        path: "/recordings/stored/{recordingName}/file",
+        name: "getStoredFile",
+        text: "Sends the file of a recording.",
+        params: &[RECORDING],
+        answer: "binary",
+        errors: &[(400, "the name leads elsewhere"), NO_RECORDING],
+        run: get_file,
+    },
+    Operation {
         method: Method::Post,
         path: "/recordings/stored/{recordingName}/copy",
         name: "copyStored",
@@ -131,6 +141,11 @@ fn list(asked: &mut Asked<'_>) -> Done {
 fn get_stored(asked: &mut Asked<'_>) -> Done {
     let found = verbs::stored_recording(&asked.site.shard, asked.need("recordingName"))?;
     Ok(Answer::Found(row(&found)))
+}
+
+fn get_file(asked: &mut Asked<'_>) -> Done {
+    let Stored { name, format } = verbs::stored_recording(&asked.site.shard, asked.need("recordingName"))?;
+    Ok(Answer::Recording(format!("{name}.{format}").into()))
 }
 
 fn copy(asked: &mut Asked<'_>) -> Done {

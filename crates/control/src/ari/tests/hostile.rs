@@ -29,6 +29,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         ("a path that is no text", "GET", "/channels/%ff%fe", "", 400),
         ("a path with a NUL", "GET", "/channels/a%00b", "", 400),
         ("a path out of the folder", "GET", "/recordings/stored/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "", 400),
+        ("the same to read", "GET", "/recordings/stored/..%2f..%2fx/file", "", 400),
         ("the same to delete", "DELETE", "/recordings/stored/..%2fx", "", 400),
         ("a path of many parts", "GET", &*"/a".repeat(40), "", 404),
         ("dots in a description", "GET", "/api-docs/..%2f..%2fari.json", "", 404),
