@@ -422,6 +422,7 @@ fn who_takes_the_place_of_a_channel_is_the_programs_from_there_on() {
     assert!(world.shard.core.borrow().stasis_visitor(&newcomer_uid).is_ok());
     let view = world.shard.core.borrow().stasis_bridge_view("b").unwrap();
     assert!(view.channels.iter().any(|id| **id == *newcomer_uid));
+    assert_eq!((world.joins(), said(&world, "#2 and #3 talk") + said(&world, "#3 and #2 talk")), (1, 1));
     world.run();
     assert_eq!(times(&world, "start"), times(&world, "end"));
     programs_at_rest(&world);
@@ -459,4 +460,47 @@ fn the_record_of_who_called_tells_of_whom_it_talked_to() {
         .collect();
     assert_eq!(records, ["SIM/6001-00000000 SIM/a-00000001 Stasis ANSWERED"]);
     at_rest(&world, "records");
+}
+
+#[test]
+fn two_hear_each_other_directly_until_somebody_comes_or_all_are_to_hear_or_be_recorded() {
+    let mut world = programs();
+    let (ids, own) = channels(&mut world, 3);
+    let shard = world.shard.clone();
+    bridge(&world, "b", BridgeKind::Mixing);
+    add(&world, "b", &[&own[0]]).unwrap();
+    assert_eq!(world.joins(), 0);
+    add(&world, "b", &[&own[1]]).unwrap();
+    assert_eq!(world.joins(), 1);
+    world.act(ids[0], Duration::from_millis(500), Act::PressRelayed('3'));
+    until(&mut world, 1000);
+    assert_eq!(said(&world, "is sent digit"), 0, "the media plane has passed it on");
+    add(&world, "b", &[&own[2]]).unwrap();
+    assert_eq!(
+        (world.joins(), said(&world, "1000 #1 enters room 0"), said(&world, "1000 #2 enters room 0")),
+        (0, 1, 1)
+    );
+    until(&mut world, 2000);
+    stasis::remove_channels(&shard, "b", &[&own[0]]).unwrap();
+    assert_eq!((world.joins(), said(&world, "2000 #2 and #3 talk")), (1, 1), "{:?}", world.transcript());
+    stasis::bridge_play(&shard, "b", playing("p", &["sound:hello"])).unwrap();
+    until(&mut world, 2500);
+    assert_eq!(world.joins(), 0);
+    in_order(&world, &["2000 #2 enters room 0", "2000 #3 enters room 0", "2000 room 0 hears unnamed"]);
+    until(&mut world, 4000);
+    assert_eq!(world.joins(), 1, "it is over");
+    stasis::bridge_record(&shard, "b", recording("r")).unwrap();
+    until(&mut world, 5000);
+    in_order(&world, &["4000 #3 enters room 0", "4000 room 0 is recorded"]);
+    stasis::stop_recording(&shard, "r").unwrap();
+    until(&mut world, 6000);
+    assert_eq!(world.joins(), 1);
+    stasis::continue_in_dialplan(&shard, &own[1], &stasis::Continue::default()).unwrap();
+    until(&mut world, 7000);
+    assert_eq!((world.joins(), said(&world, "6000 #3 enters room 0")), (0, 1), "{:?}", world.transcript());
+    let muted = Joining { is_muted: true, ..Joining::default() };
+    stasis::add_channels(&shard, "b", &[&own[0]], muted).unwrap();
+    assert_eq!(world.joins(), 0, "one is muted, which the room does");
+    world.run();
+    at_rest(&world, "pair");
 }

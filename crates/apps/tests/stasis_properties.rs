@@ -94,6 +94,9 @@ impl Game {
         let now = self.world.now().as_millis();
         let pass = *self.random.one(&[0, 0, 1, 20, 500, 2000]);
         self.world.run_until(common::at(now + pass));
+        let core = self.world.shard.core.borrow();
+        let direct = core.stasis.bridges().filter(|bridge| bridge.is_direct()).count();
+        assert_eq!(self.world.joins(), direct, "who hears whom is what bridges say: {:?}", core.stasis);
     }
     fn come(&mut self) {
         let id = format!("c{}", self.names.len());

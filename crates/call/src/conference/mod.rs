@@ -511,6 +511,15 @@ impl Core {
             self.media(Command::Adjust { stream, member });
         }
     }
+    /// Puts a member into its room that was joined to another channel meanwhile.
+    pub(crate) fn conference_seat_again(&mut self, id: ChannelId) {
+        let Some(conference) = self.conferences.of(id) else { return };
+        let (room, mixing) = (conference.room, conference.profile.mixing());
+        let stream = self.get(id).and_then(|channel| channel.stream);
+        if let (Some(stream), Some(member)) = (stream, self.conference_mixing(id)) {
+            self.media(Command::Enter { stream, room, mixing, member });
+        }
+    }
     /// How a member takes part as things are.
     pub(crate) fn conference_mixing(&self, id: ChannelId) -> Option<MemberSettings> {
         let conference = self.conferences.of(id)?;

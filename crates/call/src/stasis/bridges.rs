@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, FormatId, MemberSettings, RoomId};
+use base::{BridgeId, ChannelId, MemberSettings, RoomId};
 
 use super::{BridgeView, Stasis, StasisError, StasisNotice, Target, WORKS_MAX};
 use crate::conference::{BridgeProfile, Guest, Seat};
-use crate::{ChanEvent, Core, Level};
+use crate::{ChanEvent, Core};
 
 /// Most bridges at once: one for every two channels of a large site.
 pub const BRIDGES_MAX: usize = 16_384;
@@ -109,6 +109,8 @@ pub struct ProgramBridge {
     has_player: bool,
     /// Whose user holds the others.
     held_by: Option<ChannelId>,
+    /// The two who hear each other directly, out of the room.
+    pub(super) direct: Option<[ChannelId; 2]>,
     pub(crate) recording: Option<Rc<str>>,
 }
 
@@ -134,6 +136,10 @@ impl ProgramBridge {
             }
             BridgeKind::Mixing => self.music.clone(),
         }
+    }
+    /// Something is played to all, or waits for that.
+    pub(super) fn has_plays(&self) -> bool {
+        !self.plays.is_empty()
     }
     /// A recording of it runs or waits.
     pub fn recording(&self) -> Option<&str> {
@@ -187,6 +193,7 @@ impl Core {
             plays: VecDeque::new(),
             has_player: false,
             held_by: None,
+            direct: None,
             recording: None,
         };
         self.stasis.bridges.insert(id.clone(), bridge);
@@ -280,7 +287,6 @@ impl Core {
         }
         self.conference_enter(&room_of(id), channel, guest, &profile)
             .map_err(|_| StasisError::Unprocessable("the channel has no media, or is elsewhere".into()))?;
-        self.stasis_warn_unmixed(channel);
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return Err(StasisError::no_bridge()) };
         bridge.members.push(member);
         self.stasis_tell(|core| {
@@ -290,19 +296,6 @@ impl Core {
         self.stasis_show_parties(id);
         self.stasis_bridge_changed(id);
         Ok(())
-    }
-    /// Silence that nobody explains would be worse than a line in the log.
-    fn stasis_warn_unmixed(&mut self, id: ChannelId) {
-        let Some((name, format)) = self.get(id).map(|channel| (channel.name.clone(), channel.format)) else {
-            return;
-        };
-        if !self.settings.coded.leads(format, FormatId::SLIN) {
-            let text = format!(
-                "{name} sends {format}, which can only be passed through: bridges of programs are mixed, and it neither \
-                 hears nor is heard; allow ulaw or alaw for it"
-            );
-            self.log(Level::Warning, "bridge", &text);
-        }
     }
     /// Takes a channel out of a bridge.
     ///
@@ -350,8 +343,9 @@ impl Core {
         });
         self.stasis_bridge_changed(id);
     }
-    /// Channels in a bridge look at what they hear, and its recording at whether there is somebody to record.
+    /// Who hears whom is brought up to date, channels in a bridge look at what they hear, and its recording at whether there is somebody to record.
     pub(crate) fn stasis_bridge_changed(&mut self, id: &str) {
+        self.stasis_settle_bridge(id);
         let Some(bridge) = self.stasis.bridges.get(id) else { return };
         let members: Vec<ChannelId> = bridge.members.iter().map(|member| member.channel).collect();
         let recording = bridge.recording.as_ref().and_then(|name| self.stasis.recordings.get(name));
@@ -408,6 +402,7 @@ impl Core {
             return Err(StasisError::Conflict("the bridge is being recorded".into()));
         }
         bridge.recording = name;
+        self.stasis_bridge_changed(id);
         Ok(())
     }
     /// A bridge as it is.

@@ -8,6 +8,7 @@ mod bridges;
 mod inbox;
 mod media;
 mod notices;
+mod pair;
 mod route;
 mod wait;
 
@@ -243,6 +244,8 @@ impl Core {
                 Some(StasisNotice::BridgeEntered { bridge, channel: core.snapshot(place)? })
             });
         }
+        self.stasis_pair_again(a);
+        self.stasis_pair_again(b);
         let uniqueid = |id| self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone()));
         if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
             self.stasis.swap_targets(&one, &other);
