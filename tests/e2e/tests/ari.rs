@@ -2,12 +2,12 @@
 //! that does not read.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use e2e::{Baresip, Phone, Server, Site, installed, node_with, wait};
+use e2e::{Authority, Baresip, Phone, Secure, Server, Site, installed, node_with, wait};
 use serde_json::Value;
 
 const PASSWORD: &str = "a-long-ari-password";
@@ -17,11 +17,16 @@ const ALICE: f64 = 440.0;
 const BOB: f64 = 750.0;
 
 fn site(name: &str) -> Site {
+    site_with(name, "")
+}
+
+/// With more lines of http.conf.
+fn site_with(name: &str, more: &str) -> Site {
     let site = Site::new(name).phone("alice").phone("bob").prompt("welcome", 1000.0, 0.7).dialplan(
         "[test]\nexten => 100,1,Stasis(hello,door,two)\n same => n,Hangup()\nexten => 200,1,Answer()\n same => n,Wait(60)\n",
     );
     let ip = site.sip.ip();
-    site.add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\nbindport={PORT}\n")).add(
+    site.add("http.conf", &format!("[general]\nenabled=yes\nbindaddr={ip}\nbindport={PORT}\n{more}")).add(
         "ari.conf",
         &format!(
             "[general]\nenabled=yes\n[panel]\ntype=user\npassword={PASSWORD}\n[looks]\ntype=user\npassword={PASSWORD}\nread_only=yes\n"
@@ -227,4 +232,38 @@ fn a_program_that_does_not_read_is_disconnected_and_delays_nobody() {
     }
     assert_eq!(connected(&server), 0);
     drop(deaf);
+}
+
+#[test]
+fn the_same_is_served_under_tls() {
+    if !installed(&["openssl"]) {
+        return;
+    }
+    let authority = Authority::new("ari");
+    let own = authority.sign("DNS:pbx.example.com");
+    let (certificate, key) = (own.certificate.display(), own.key.display());
+    let more = format!("prefix=pbx\ntlsenable=yes\ntlscertfile={certificate}\ntlsprivatekey={key}\n");
+    let server = Server::start(site_with("ari-tls", &more));
+    let list = authority.list().display().to_string();
+    let verified = ["-CAfile", &list, "-verify_return_error", "-verify_hostname", "pbx.example.com"];
+    let at = SocketAddr::new(server.site.sip.ip(), 8089);
+    let key = format!("api_key=panel:{PASSWORD}");
+    let mut client = Secure::connect(at, &verified);
+    client.send(format!(
+        "GET /pbx/ari/api-docs/resources.json?{key} HTTP/1.1\r\nHost: pbx.example.com\r\n\r\n"
+    ));
+    client.until("HTTP/1.1 200 OK");
+    client.until("https://pbx.example.com/pbx/ari");
+    let mut program = Secure::connect(at, &verified);
+    program.send(format!(
+        "GET /pbx/ari/events?app=hello&{key} HTTP/1.1\r\nHost: pbx\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ));
+    program.until("HTTP/1.1 101 ");
+    let mut client = Secure::connect(at, &verified);
+    client.send(format!(
+        "POST /pbx/ari/events/user/word?application=hello&{key} HTTP/1.1\r\nHost: pbx\r\nContent-Length: 0\r\n\r\n"
+    ));
+    client.until("HTTP/1.1 204 ");
+    program.until("ChannelUserevent");
 }

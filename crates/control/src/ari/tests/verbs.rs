@@ -296,3 +296,29 @@ fn a_sound_is_steered_and_a_recording_is_ended_kept_or_not() {
     assert_eq!(desk.ask("GET", "/recordings/live/r", "").status, 404);
     assert_eq!(desk.ask("DELETE", "/recordings/live/r", "").status, 404);
 }
+
+#[test]
+fn a_channel_is_made_first_and_called_later() {
+    let mut desk = Desk::new("verbs-dial");
+    desk.world.phone("bob", sim::Phone { acts: vec![(1_000, sim::Act::Answer)], refuses: None });
+    let hello = desk.connect("app=hello");
+    let heard = desk.ask("POST", "/channels/create?endpoint=SIM/bob&app=hello&appArgs=x&channelId=leg-1", "");
+    assert_eq!((heard.status, heard.json()["state"].as_str()), (200, Some("Down")), "{}", heard.body);
+    desk.pass(10);
+    let names = desk.names(hello);
+    assert!(names.contains(&"StasisStart".to_owned()) && !names.contains(&"Dial".to_owned()), "{names:?}");
+    assert_eq!(desk.ask("POST", "/channels/leg-1/dial?timeout=soon", "").status, 400);
+    assert_eq!(desk.ask("POST", "/channels/leg-1/dial?timeout=20", "").status, 204);
+    desk.pass(5_000);
+    assert_eq!(desk.ask("GET", "/channels/leg-1", "").json()["state"], "Up");
+    let names = desk.names(hello);
+    assert!(
+        names.contains(&"Dial".to_owned()) && names.contains(&"ChannelStateChange".to_owned()),
+        "{names:?}"
+    );
+    for (query, status) in
+        [("endpoint=SIM/bob&app=nobody", 404), ("endpoint=SIM/bob", 400), ("app=hello", 400)]
+    {
+        assert_eq!(desk.ask("POST", &format!("/channels/create?{query}"), "").status, status, "{query}");
+    }
+}
