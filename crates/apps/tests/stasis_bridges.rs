@@ -104,6 +104,7 @@ fn two_see_each_other_and_hear_each_others_digits_and_texts_unless_they_are_kept
     until(&mut world, 4500);
     assert_eq!(world.endless_sound(ids[1]).as_deref(), Some("music default"));
     assert_eq!(world.endless_sound(ids[0]), None);
+    assert_eq!(said(&world, "SIM/6001-00000001 is held"), 1);
     world.act(ids[0], second, Act::Unhold);
     until(&mut world, 6000);
     assert_eq!(world.endless_sound(ids[1]), None);
@@ -472,6 +473,8 @@ fn two_hear_each_other_directly_until_somebody_comes_or_all_are_to_hear_or_be_re
     assert_eq!(world.joins(), 0);
     add(&world, "b", &[&own[1]]).unwrap();
     assert_eq!(world.joins(), 1);
+    let talks_to = |world: &World, id| world.shard.core.borrow().talks_to(id);
+    assert_eq!(talks_to(&world, ids[0]), Some(ids[1]), "drivers see two who talk");
     world.act(ids[0], Duration::from_millis(500), Act::PressRelayed('3'));
     until(&mut world, 1000);
     assert_eq!(said(&world, "is sent digit"), 0, "the media plane has passed it on");
@@ -480,8 +483,10 @@ fn two_hear_each_other_directly_until_somebody_comes_or_all_are_to_hear_or_be_re
         (world.joins(), said(&world, "1000 #1 enters room 0"), said(&world, "1000 #2 enters room 0")),
         (0, 1, 1)
     );
+    assert_eq!(talks_to(&world, ids[0]), None);
     until(&mut world, 2000);
     stasis::remove_channels(&shard, "b", &[&own[0]]).unwrap();
+    assert_eq!(talks_to(&world, ids[1]), Some(ids[2]));
     assert_eq!((world.joins(), said(&world, "2000 #2 and #3 talk")), (1, 1), "{:?}", world.transcript());
     stasis::bridge_play(&shard, "b", playing("p", &["sound:hello"])).unwrap();
     until(&mut world, 2500);

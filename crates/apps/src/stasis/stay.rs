@@ -231,8 +231,18 @@ impl<'a> Stay<'a> {
                     other.connect_line(*party).await;
                 }
             }
-            ChanEvent::Hold => self.chan.core(|core| core.stasis_bridge_held(self.chan.id(), true)),
-            ChanEvent::Unhold => self.chan.core(|core| core.stasis_bridge_held(self.chan.id(), false)),
+            ChanEvent::Redirecting(redirecting) => {
+                if let [other] = self.others().as_slice() {
+                    other.redirect_line(*redirecting).await;
+                }
+            }
+            ChanEvent::Charge(advice) => {
+                if let [other] = self.others().as_slice() {
+                    other.advise_charge(&advice);
+                }
+            }
+            ChanEvent::Hold => self.hold(true),
+            ChanEvent::Unhold => self.hold(false),
             ChanEvent::Conference => self.leave_when_sent_out(),
             ChanEvent::Proceeding
             | ChanEvent::Ringing
@@ -243,6 +253,13 @@ impl<'a> Stay<'a> {
             _ => {}
         }
         Ok(())
+    }
+    /// Its user holds whom it talks to, or does no more.
+    fn hold(&self, holds: bool) {
+        if let [other] = self.others().as_slice() {
+            other.indicate(if holds { &Indication::Hold } else { &Indication::Unhold });
+        }
+        self.chan.core(|core| core.stasis_bridge_held(self.chan.id(), holds));
     }
     /// A manager, or a console, has sent it out of its bridge.
     fn leave_when_sent_out(&self) {
@@ -283,7 +300,9 @@ impl<'a> Stay<'a> {
             return Ok(());
         }
         let id = self.chan.id();
-        let of_bridge = self.chan.core(|core| core.stasis_bridge_of(id).map(|bridge| bridge.music_for(id)));
+        let is_told_held = self.chan.with(|c| c.passes_hold)?;
+        let of_bridge =
+            self.chan.core(|core| core.stasis_bridge_of(id).map(|bridge| bridge.music_for(id, is_told_held)));
         let wanted = self.music.clone().or(of_bridge.flatten());
         if wanted == self.hears {
             return Ok(());

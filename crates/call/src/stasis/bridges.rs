@@ -119,8 +119,9 @@ impl ProgramBridge {
     pub fn room(&self) -> String {
         room_of(&self.id)
     }
-    /// The music that a channel in it hears while nothing else is played to it; an empty class is the channel's own.
-    pub fn music_for(&self, id: ChannelId) -> Option<String> {
+    /// The music that a channel in it hears while nothing else is played to it; an empty class is the channel's own. Who is told
+    /// that it is held needs none for that.
+    pub fn music_for(&self, id: ChannelId, is_told_held: bool) -> Option<String> {
         if !self.plays.is_empty() {
             return None;
         }
@@ -131,11 +132,15 @@ impl ProgramBridge {
             BridgeKind::Holding if is_told || is_announcer => None,
             BridgeKind::Holding => Some(self.music.clone().unwrap_or_default()),
             // Who is held by one of two hears music; among several nobody knows who holds whom.
-            BridgeKind::Mixing if self.members.len() == 2 && self.held_by.is_some_and(|by| by != id) => {
+            BridgeKind::Mixing if self.holds(id) && !is_told_held => {
                 Some(self.music.clone().unwrap_or_default())
             }
             BridgeKind::Mixing => self.music.clone(),
         }
+    }
+    /// The other one of two holds it.
+    fn holds(&self, id: ChannelId) -> bool {
+        self.members.len() == 2 && self.held_by.is_some_and(|by| by != id)
     }
     /// Something is played to all, or waits for that.
     pub(super) fn has_plays(&self) -> bool {

@@ -4,7 +4,7 @@
 
 use base::{ChannelId, Command, FormatId};
 
-use super::{BridgeKind, ProgramBridge};
+use super::{BridgeKind, BridgeMember, ProgramBridge};
 use crate::{Core, Level};
 
 impl ProgramBridge {
@@ -31,6 +31,7 @@ impl Core {
             return;
         }
         let members = bridge.members.clone();
+        self.stasis_tell_drivers(&members, pair.is_some());
         for left in before.into_iter().flatten() {
             self.keep_digits(left, false);
             self.passed_command(left, |stream| Command::Part { stream });
@@ -47,6 +48,15 @@ impl Core {
             }
         }
         self.stasis_warn_unheard(&members.iter().map(|member| member.channel).collect::<Vec<_>>());
+    }
+    /// Drivers look whether two talk to each other, who may agree on more with their peers then: video, a fax, a format.
+    fn stasis_tell_drivers(&mut self, members: &[BridgeMember], is_pair: bool) {
+        let bridge = members.first().and_then(|member| self.get(member.channel)?.bridge);
+        if let Some(bridge) = bridge.and_then(|id| self.bridge_mut(id)) {
+            // Their digits are waited for, so their media comes here.
+            bridge.pair = is_pair.then_some(true);
+        }
+        members.iter().for_each(|member| self.regroup(member.channel));
     }
     /// Somebody has taken the place of one who was heard directly: that begins anew.
     pub(super) fn stasis_pair_again(&mut self, id: ChannelId) {
