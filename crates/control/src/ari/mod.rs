@@ -311,6 +311,11 @@ impl Ari {
         if !self.sockets.has_room() {
             return Err(Fault::new(503, "Too many programs are connected"));
         }
+        // Who may only look takes no calls away from a program of somebody else.
+        let others = |app: &String| self.sockets.user_of(app).is_some_and(|user| user != caller.user);
+        if caller.read_only && apps.iter().any(others) {
+            return Err(Fault::new(403, "another user's program hears for the application"));
+        }
         for (at, app) in apps.iter().enumerate() {
             let taken = self.site.shard.core.borrow_mut().stasis.register(app, all);
             match taken {

@@ -57,6 +57,10 @@ impl Sockets {
     pub fn hears_for(&self, app: &str) -> bool {
         self.by_app.contains_key(app)
     }
+    /// As which user somebody hears for an application.
+    pub fn user_of(&self, app: &str) -> Option<&str> {
+        self.by_app.get(app).and_then(|client| self.open.get(client)).map(|connected| &*connected.user)
+    }
     /// A program is connected; who heard for its applications before hears for them no more.
     pub fn add(&mut self, client: u64, connected: Connected) {
         for app in &connected.apps {

@@ -77,6 +77,24 @@ fn a_second_connection_takes_an_application_over() {
 }
 
 #[test]
+fn who_may_only_look_takes_no_application_away_from_others() {
+    let mut desk = Desk::new("socket-looks");
+    let first = desk.connect("app=hello");
+    let key = PASSWORD.replace(' ', "+");
+    for (app, status) in [("board,hello", "403"), ("board", "101"), ("board", "101")] {
+        let text = format!(
+            "GET /pbx/ari/events?api_key=looks:{key}&app={app}&subscribeAll=true HTTP/1.1\r\nHost: pbx\r\nUpgrade: websocket\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        let connection = desk.send(text.as_bytes());
+        let (bytes, _) = desk.sent(connection);
+        assert!(bytes.starts_with(format!("HTTP/1.1 {status} ").as_bytes()), "{app}");
+    }
+    assert_eq!(desk.names(first), [] as [&str; 0], "it hears on");
+    assert_eq!(desk.ask("GET", "/applications", "").json().as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn pings_are_answered_and_a_goodbye_ends_it() {
     let mut desk = Desk::new("socket-frames");
     let client = desk.connect("app=hello");
