@@ -253,6 +253,23 @@ mod tests {
     }
 
     #[test]
+    fn rfc6455_4_2_2_programs_that_hear_events_need_name_no_protocol() {
+        for (protocol, answered) in [
+            ("", None),
+            ("Sec-WebSocket-Protocol: ari\r\n", Some("ari")),
+            ("Sec-WebSocket-Protocol: mqtt\r\n", None),
+        ] {
+            let text = GOOD.replace("Sec-WebSocket-Protocol: xmpp, sip\r\n", protocol);
+            let mut headers = [httparse::EMPTY_HEADER; 16];
+            let mut request = httparse::Request::new(&mut headers);
+            assert!(request.parse(text.as_bytes()).unwrap().is_complete());
+            let answer = String::from_utf8(upgrade(&request, &[], Speech::Events).unwrap()).unwrap();
+            let named = answer.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: "));
+            assert_eq!(named, answered, "{protocol}");
+        }
+    }
+
+    #[test]
     fn rfc6455_10_2_pages_of_other_origins_are_refused_when_the_site_lists_its_own() {
         let without = GOOD.replace("Origin: https://a.example\r\n", "");
         for (request, origins, allowed) in [
