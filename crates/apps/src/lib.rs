@@ -45,6 +45,7 @@ pub mod records;
 mod say;
 mod shell;
 mod spy;
+pub mod stasis;
 mod statsd;
 pub mod table;
 mod together;

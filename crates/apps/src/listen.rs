@@ -266,6 +266,9 @@ async fn record(call: &Call, args: &str) -> Outcome {
         return Ok(Flow::Continue);
     };
     call.set("RECORDED_FILE", &path);
+    // What was heard under this name before, or was missing, is so no more.
+    let forget = || call.chan.core(|core| core.services.library.forget(&path));
+    forget();
     if plan.beep
         && let Err(stop) = call.chan.play("beep", "").await
     {
@@ -288,6 +291,7 @@ async fn record(call: &Call, args: &str) -> Outcome {
     }
     call.chan.media(|stream| Command::WatchSilence { stream, ms: 0, threshold: SILENCE_THRESHOLD });
     call.chan.media(|stream| Command::StopRecord { stream });
+    forget();
     call.set("RECORD_STATUS", ended?);
     Ok(Flow::Continue)
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::{Cause, FormatSet};
+use base::{Cause, ChannelId, FormatSet};
 use call::{ChanEvent, Leg, Level, Location, Notice, PartyId, Request, Shard};
 
 use crate::call_ctx::args;
@@ -23,6 +23,13 @@ pub enum Then {
         name: String,
         /// Arguments.
         data: String,
+    },
+    /// Is given to a program of ARI, and hangs up.
+    Stasis {
+        /// The program.
+        app: String,
+        /// What it is told beside.
+        args: Vec<String>,
     },
 }
 
@@ -53,6 +60,8 @@ pub struct Originate {
     pub routine: Option<String>,
     /// ActionID for [`Notice::OriginateResponse`]; `None` tells nobody.
     pub action_id: Option<String>,
+    /// The channel on whose behalf it is.
+    pub requestor: Option<ChannelId>,
 }
 
 impl Default for Originate {
@@ -70,6 +79,7 @@ impl Default for Originate {
             other_uniqueid: None,
             routine: None,
             action_id: None,
+            requestor: None,
         }
     }
 }
@@ -116,27 +126,44 @@ pub fn originate(shard: &Rc<Shard>, wanted: Originate, done: impl FnOnce(Placed)
     })
 }
 
+/// The same of a channel that has been made.
+pub(crate) fn originate_made(shard: &Rc<Shard>, leg: Leg, wanted: Originate) -> bool {
+    let (own, id) = (shard.clone(), leg.chan().id());
+    shard.spawn(Some(id), async move {
+        let placed = place_leg(&leg, &wanted).await;
+        tell(&own, &wanted, Some(&leg), placed);
+        if placed != Placed::Answered {
+            return leg.end(Cause::NORMAL_CLEARING);
+        }
+        go_on(&own, leg, &wanted.then).await;
+    })
+}
+
 async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
-    let Some((tech, resource)) = wanted.target.split_once('/') else {
-        return (Placed::Refused(Cause::CHAN_NOT_IMPLEMENTED), None);
-    };
+    if let Some((tech, resource)) = wanted.target.split_once('/') {
+        shard.look_up(tech, resource).await;
+    }
+    match make(shard, wanted) {
+        Ok(leg) => (place_leg(&leg, wanted).await, Some(leg)),
+        Err(cause) => (Placed::Refused(cause), None),
+    }
+}
+
+/// Makes the channel, and calls nobody yet. What a database would have to be asked for first is not known here.
+pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> {
+    let (tech, resource) = wanted.target.split_once('/').ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;
     let (functions, variables): (Vec<_>, Vec<_>) =
         wanted.variables.iter().cloned().partition(|(name, _)| name.ends_with(')'));
     let request = Request {
         resource: resource.to_owned(),
-        requestor: None,
+        requestor: wanted.requestor,
         caller: Some(wanted.caller.clone()),
         formats: wanted.formats,
         variables,
         uniqueid: wanted.uniqueid.clone(),
         other_uniqueid: wanted.other_uniqueid.clone(),
     };
-    shard.look_up(tech, resource).await;
-    let leg = match shard.request(tech, &request) {
-        Ok(id) => Leg::new(shard.clone(), id),
-        Err(cause) => return (Placed::Refused(cause), None),
-    };
-    let id = leg.chan().id();
+    let leg = Leg::new(shard.clone(), shard.request(tech, &request)?);
     let _ = leg.chan().with(|c| {
         if !wanted.account.is_empty() {
             c.account.clone_from(&wanted.account);
@@ -153,16 +180,22 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
     for (function, value) in &functions {
         call.assign(function, value);
     }
+    Ok(leg)
+}
+
+async fn place_leg(leg: &Leg, wanted: &Originate) -> Placed {
+    let id = leg.chan().id();
+    let call = Call::new(leg.chan().clone());
     if let Some(routine) = &wanted.routine
         && call.gosub(routine).await != Ok(Flow::Continue)
     {
-        return (Placed::Refused(Cause::NORMAL_CLEARING), Some(leg));
+        return Placed::Refused(Cause::NORMAL_CLEARING);
     }
-    let dial_string = resource.to_owned();
+    let dial_string = wanted.target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
     leg.chan().core(|core| {
         core.notice(|core| Some(Notice::DialBegin { caller: None, dest: core.snapshot(id)?, dial_string }));
     });
-    let placed = ring(&leg, wanted.timeout, wanted.early_media).await;
+    let placed = ring(leg, wanted.timeout, wanted.early_media).await;
     let status = match placed {
         Placed::Answered => "ANSWER",
         Placed::TimedOut => "NOANSWER",
@@ -173,7 +206,7 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
             Some(Notice::DialEnd { caller: None, dest: core.snapshot(id)?, status, forward: None })
         });
     });
-    (placed, Some(leg))
+    placed
 }
 
 async fn ring(leg: &Leg, timeout: Duration, early_media: bool) -> Placed {
@@ -204,6 +237,7 @@ fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed
     let (location, application) = match &wanted.then {
         Then::Exten(location) => ((location.context.clone(), location.exten.clone()), None),
         Then::App { name, data } => (Default::default(), Some((name.clone(), data.clone()))),
+        Then::Stasis { app, .. } => (Default::default(), Some(("Stasis".to_owned(), app.clone()))),
     };
     let success = placed == Placed::Answered;
     let id = leg.map(|leg| leg.chan().id());
@@ -237,6 +271,12 @@ async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
                 call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
             }
             // Somebody may have sent it elsewhere while the application ran.
+            pbx::let_go(leg, None);
+        }
+        Then::Stasis { app, args } => {
+            shard.core.borrow_mut().enter_pbx(leg.chan().id());
+            // Where it goes on says where the program has sent it.
+            let _ = crate::stasis::visit(&Call::new(leg.chan().clone()), app, args.clone()).await;
             pbx::let_go(leg, None);
         }
     }

@@ -53,6 +53,7 @@ const PARTS: &[&[AppRow]] = &[
     crate::page::ROWS,
     crate::followme::ROWS,
     crate::spy::ROWS,
+    crate::stasis::ROWS,
     crate::dial::retry::ROWS,
     crate::dialled::ROWS,
     crate::dictate::ROWS,

@@ -117,6 +117,9 @@ pub enum ChanEvent {
     Conference,
     /// What an agent does has changed, or the agent that it is or has asked for has something to do.
     Agent,
+    /// A program that has it wants something of its story, or what it is in has changed;
+    /// [`Core::stasis_next_order`](crate::Core::stasis_next_order) has what is wanted.
+    Stasis,
     /// The queue that it waits in has orders for its story; [`Core::queue_order`](crate::Core::queue_order) has them.
     Queue,
     /// The signal that it waits for has come, with this.

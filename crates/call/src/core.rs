@@ -120,6 +120,8 @@ pub struct Core {
     pub(crate) queue_rows_wait: usize,
     /// Conferences; changed by the `conference_…` methods.
     pub conferences: crate::conference::Conferences,
+    /// What programs that steer calls from outside have; changed by the `stasis_…` methods.
+    pub stasis: crate::stasis::Stasis,
     /// Channels that listen to others; changed by the `spy_…` methods.
     pub(crate) spies: std::collections::BTreeMap<ChannelId, crate::spy::Spy>,
     /// Channels that wait for a signal, by its name.
@@ -225,6 +227,7 @@ impl Core {
             queue_rows: Vec::new(),
             queue_rows_wait: 0,
             conferences: Default::default(),
+            stasis: Default::default(),
             spies: Default::default(),
             signals: Vec::new(),
             last_murmur: 0,

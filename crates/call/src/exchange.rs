@@ -94,6 +94,7 @@ impl Core {
         }
         self.tell_bridges(place, newcomer);
         self.parking_swapped(place);
+        self.stasis_exchanged(place, newcomer);
         for id in [place, newcomer] {
             self.tell_kept_digits(id);
             self.regroup(id);

@@ -51,6 +51,7 @@ mod services;
 mod shard;
 mod signals;
 pub mod spy;
+pub mod stasis;
 mod switches;
 mod tech;
 mod tones;

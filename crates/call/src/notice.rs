@@ -310,6 +310,8 @@ pub enum Notice {
         /// Where it rings.
         target: Box<Snapshot>,
     },
+    /// Something happened to what programs have that steer calls from outside.
+    Stasis(Box<crate::stasis::StasisNotice>),
     /// Something happened to a parked call.
     Parking(Box<crate::parking::ParkingNotice>),
     /// An agent logged in or off.

@@ -95,6 +95,10 @@ pub enum MusicAnswer {
 pub trait Library {
     /// A prompt.
     fn clip(&mut self, want: &ClipWant) -> ClipAnswer;
+    /// A file of this name may be another one from here on: it is read again when it is next asked for.
+    fn forget(&mut self, name: &str) {
+        let _ = name;
+    }
     /// Whether a prompt exists in any format; `None` while that is not known yet.
     fn exists(&mut self, name: &str, language: &str) -> Option<bool>;
     /// Music of a class; an empty name is `default`.
@@ -217,6 +221,27 @@ pub trait Recorder {
     /// What is being written, and what went wrong since the start.
     fn state(&self) -> RecorderState {
         RecorderState::default()
+    }
+    /// Whether files of this extension can be written.
+    fn knows(&self, extension: &str) -> bool {
+        let _ = extension;
+        true
+    }
+    /// Names (below `folder`, without extension) and extensions of the recordings in a folder and below it, in order; at
+    /// most so many.
+    fn stored(&mut self, folder: &str, most: usize) -> Vec<(String, String)> {
+        let _ = (folder, most);
+        Vec::new()
+    }
+    /// Extensions under which there is a file of this name.
+    fn extensions(&mut self, path: &str) -> Vec<String> {
+        let _ = path;
+        Vec::new()
+    }
+    /// Copies a file of this extension, at once or soon: a long one takes its time.
+    fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        let _ = (path, extension, to);
+        Err("recordings are not copied here".to_owned())
     }
     /// Whether there is no file of this name yet, for numbered recordings (`%d`).
     fn is_free(&mut self, path: &str, extension: &str) -> bool;

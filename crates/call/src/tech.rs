@@ -103,6 +103,12 @@ pub trait Tech {
     fn pair(&mut self, _core: &mut Core, _name: &str, _places: [ChannelId; 2]) -> Option<[ChannelId; 2]> {
         None
     }
+    /// Two answered channels back to back that run no dialplan, through which somebody listens to `on`: what the second one
+    /// hears the first one says. The first has this UNIQUEID, when there is one. `None`: this technology has none, or there is no
+    /// room.
+    fn ear(&mut self, _core: &mut Core, _on: ChannelId, _uniqueid: Option<String>) -> Option<[ChannelId; 2]> {
+        None
+    }
     /// Sends a text message outside of calls; the destination has its protocol's word before a colon.
     fn message(&mut self, _core: &mut Core, _destination: &str, _message: &TextMessage) -> Sending {
         Sending::InvalidUri

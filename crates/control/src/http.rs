@@ -17,12 +17,13 @@ use store::config::web::HttpGeneral;
 use subtle::ConstantTimeEq as _;
 
 use crate::ami::{WebAnswer, WebForm, WebRequest, escaped};
+use crate::ari::AriRequest;
 use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
 use crate::socket::Output;
 use files::Sending;
-pub use files::{FILES_MAX, FileWish, Piece, Version};
+pub use files::{FILES_MAX, FileFolder, FileWish, Piece, Version};
 
 /// Longest request line and headers; a scrape has some 300 bytes.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -38,6 +39,7 @@ pub struct Http {
     site: Rc<Site>,
     sessions: BTreeMap<u64, Open>,
     asked: Vec<WebRequest>,
+    asked_ari: Vec<AriRequest>,
     wishes: Vec<FileWish>,
     upgraded: Vec<Upgraded>,
 }
@@ -98,6 +100,7 @@ const ASKED_AGAIN: &str = "no-cache";
 enum Taken {
     Reply(Reply),
     Manager(WebRequest),
+    Ari(AriRequest),
     /// Its name, and what the client has of it already.
     File(PathBuf, Vec<u8>),
     /// Its answer, and what came after the request.
@@ -107,7 +110,14 @@ enum Taken {
 impl Http {
     /// Without connections.
     pub fn new(site: Rc<Site>) -> Self {
-        Self { site, sessions: BTreeMap::new(), asked: Vec::new(), wishes: Vec::new(), upgraded: Vec::new() }
+        Self {
+            site,
+            sessions: BTreeMap::new(),
+            asked: Vec::new(),
+            asked_ari: Vec::new(),
+            wishes: Vec::new(),
+            upgraded: Vec::new(),
+        }
     }
     /// Somebody has connected; `secure` says whether under TLS.
     ///
@@ -138,6 +148,19 @@ impl Http {
     /// Requests for the manager that came in; [`Http::answer`] follows for each.
     pub fn take_requests(&mut self) -> Vec<WebRequest> {
         std::mem::take(&mut self.asked)
+    }
+    /// Requests for the REST interface that came in; [`Http::answer`] or [`Http::release`] follows for each.
+    pub fn take_ari(&mut self) -> Vec<AriRequest> {
+        std::mem::take(&mut self.asked_ari)
+    }
+    /// Somebody who may have it is sent a recording, by its name below the folder of those.
+    pub fn send_recording(&mut self, session: u64, name: PathBuf, out: &mut Vec<Output>) {
+        let sending = Sending::new(&name, false, Vec::new());
+        self.send_file(session, (FileFolder::Recordings, name), sending, out);
+    }
+    /// A connection has become a WebSocket of the REST interface, and is no business of this machine any more.
+    pub fn release(&mut self, session: u64) {
+        self.sessions.remove(&session);
     }
     /// What files are wanted; [`Http::file`] follows for each wish.
     pub fn take_wishes(&mut self) -> Vec<FileWish> {
@@ -232,8 +255,12 @@ impl Http {
                         return;
                     }
                     Ok(length) => {
-                        let body = body.get(..length).unwrap_or_default();
-                        (self.take(&request, body, session, peer), request.method == Some("HEAD"))
+                        let (body, rest) = body.split_at_checked(length).unwrap_or_default();
+                        let taken = match self.ari(&request, body, rest, session) {
+                            Some(asked) => Taken::Ari(asked),
+                            None => self.take(&request, body, session, peer),
+                        };
+                        (taken, request.method == Some("HEAD"))
                     }
                     Err(()) => (Taken::Reply(Reply::error("400 Bad Request")), false),
                 }
@@ -250,9 +277,15 @@ impl Http {
                 }
                 self.asked.push(request);
             }
+            Taken::Ari(request) => {
+                if let Some(open) = self.sessions.get_mut(&session) {
+                    open.waits = true;
+                }
+                self.asked_ari.push(request);
+            }
             Taken::File(name, known) => {
                 let sending = Sending::new(&name, only_head, known);
-                self.send_file(session, name, sending, out);
+                self.send_file(session, (FileFolder::Static, name), sending, out);
             }
             Taken::Socket(answer, rest) => {
                 self.sessions.remove(&session);
@@ -267,14 +300,58 @@ impl Http {
         }
     }
 
-    fn send_file(&mut self, session: u64, name: PathBuf, sending: Sending, out: &mut Vec<Output>) {
+    /// A request for a path of the REST interface, when that is served.
+    fn ari(
+        &self,
+        request: &httparse::Request<'_, '_>,
+        body: &[u8],
+        rest: &[u8],
+        connection: u64,
+    ) -> Option<AriRequest> {
+        let snapshot = self.site.snapshot.borrow();
+        let open = self.sessions.get(&connection).filter(|_| snapshot.ari.is_served())?;
+        let target = request.path.unwrap_or("");
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let below = path.strip_prefix(&snapshot.http.path(crate::ari::PATH))?;
+        if !below.is_empty() && !below.starts_with('/') {
+            return None;
+        }
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            found.and_then(|header| std::str::from_utf8(header.value).ok()).map(str::to_owned)
+        };
+        let upgrade = header("Upgrade").map(|_| ws::upgrade(request, &[], ws::Speech::Events));
+        Some(AriRequest {
+            connection,
+            peer: open.peer,
+            secure: open.secure,
+            method: request.method.unwrap_or_default().to_owned(),
+            path: below.to_owned(),
+            query: query.to_owned(),
+            body: body.to_vec(),
+            kind: header("Content-Type").unwrap_or_default(),
+            authorization: header("Authorization"),
+            origin: header("Origin"),
+            host: header("Host"),
+            upgrade,
+            rest: rest.to_vec(),
+        })
+    }
+
+    fn send_file(
+        &mut self,
+        session: u64,
+        (folder, name): (FileFolder, PathBuf),
+        sending: Sending,
+        out: &mut Vec<Output>,
+    ) {
         let is_crowded = self.sessions.values().filter(|open| open.file.is_some()).count() >= FILES_MAX;
         let Some(open) = self.sessions.get_mut(&session) else { return };
         (open.waits, open.file) = (true, Some(sending));
         if is_crowded {
             return self.file(session, Piece::Busy, out);
         }
-        self.wishes.push(FileWish::Open { session, name });
+        self.wishes.push(FileWish::Open { session, folder, name });
     }
 
     fn take(
@@ -449,7 +526,7 @@ fn is_socket(site: &Site, request: &httparse::Request<'_, '_>) -> bool {
 /// What becomes of it; `rest` came after it.
 fn socket(site: &Site, request: &httparse::Request<'_, '_>, rest: &[u8]) -> Taken {
     let origins = &site.snapshot.borrow().http.ws_allowed_origins;
-    match ws::upgrade(request, origins) {
+    match ws::upgrade(request, origins, ws::Speech::Sip) {
         Ok(answer) => Taken::Socket(answer, rest.to_vec()),
         Err(ws::Refusal { status, headers }) => {
             Taken::Reply(Reply { headers: headers.to_owned(), ..Reply::error(status) })
@@ -486,7 +563,7 @@ fn is_basic(given: &[u8], user: &str, password: &str) -> bool {
 }
 
 /// RFC 4648 §4.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

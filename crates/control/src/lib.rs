@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ami;
+pub mod ari;
 pub mod cli;
 pub mod cli_client;
 pub mod console;

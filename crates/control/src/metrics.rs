@@ -79,6 +79,10 @@ pub const METRICS: &[(&str, Kind, &str)] = &[
         "Recordings that ended because they could not be written.",
     ),
     ("strowger_turns_total", Kind::Counter, "Turns of the signalling loop."),
+    ("strowger_ari_connections", Kind::Gauge, "Programs that hear events of the REST interface."),
+    ("strowger_ari_channels", Kind::Gauge, "Channels that are in the hands of programs."),
+    ("strowger_ari_requests_total", Kind::Counter, "Requests for the REST interface that were answered."),
+    ("strowger_ari_events_total", Kind::Counter, "Events that were sent to programs."),
     ("strowger_call_records_total", Kind::Counter, "Call records that were handed to be written."),
     ("strowger_call_records_waiting", Kind::Gauge, "Call records that wait for a table of a database."),
     (
@@ -213,6 +217,13 @@ pub fn text(site: &Site) -> String {
     page.single("strowger_recordings_failed_total", recorder.failed as f64);
     let counters = site.counters.get();
     page.single("strowger_turns_total", counters.turns as f64);
+    {
+        let ari = site.ari.borrow();
+        page.single("strowger_ari_connections", ari.connected.len() as f64);
+        page.single("strowger_ari_requests_total", ari.requests as f64);
+        page.single("strowger_ari_events_total", ari.events as f64);
+    }
+    page.single("strowger_ari_channels", site.shard.core.borrow().stasis.channel_count() as f64);
     page.single("strowger_call_records_total", counters.records as f64);
     record_tables(site, &mut page);
     page.single("strowger_captured_total", counters.captured as f64);

@@ -303,6 +303,8 @@ pub struct Site {
     pub databases: RefCell<Option<Rc<RefCell<dyn DatabaseLines>>>>,
     /// Tables of databases that call records go to.
     pub record_tables: RefCell<Vec<RecordLine>>,
+    /// What there is to see of the REST interface.
+    pub ari: RefCell<crate::ari::Sight>,
 }
 
 impl Site {

@@ -216,7 +216,7 @@ fn mover(core: &Core, place: ChannelId, half: ChannelId) -> Option<ChannelId> {
         let channel =
             core.get(id).filter(|channel| channel.monitors.is_empty() && channel.hangup.is_none())?;
         match (channel.bridge, core.bridge_members(channel.bridge?)) {
-            (Some(bridge), &[a, b]) if !core.conferences.iter().any(|room| room.bridge == bridge) => {
+            (Some(bridge), &[a, b]) if core.conferences.of(id).is_none() => {
                 Some((bridge, if a == id { b } else { a }))
             }
             _ => None,
@@ -379,6 +379,24 @@ impl Tech for LocalDriver {
             let (first, second) = (core.snapshot(first)?, core.snapshot(second)?);
             Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })
         });
+        Some([first, second])
+    }
+    fn ear(&mut self, core: &mut Core, on: ChannelId, uniqueid: Option<String>) -> Option<[ChannelId; 2]> {
+        let from = core.get(on)?;
+        let request = Request {
+            requestor: Some(on),
+            caller: Some(from.caller.clone()),
+            formats: [from.format].into_iter().collect(),
+            uniqueid,
+            ..Request::default()
+        };
+        let (name, place) = (format!("Snoop/{}", from.uniqueid), Location::default());
+        let name = format!("{name}-{:08x}", core.next_serial());
+        let first = self.half(core, name.clone(), &request, &place, None)?;
+        let second = self.back_to_back(core, first, (&name, &request, &place))?;
+        for half in [first, second] {
+            core.answered(half);
+        }
         Some([first, second])
     }
     fn exchanged(&mut self, _: &Core, a: ChannelId, b: ChannelId) {

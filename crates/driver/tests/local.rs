@@ -103,3 +103,28 @@ fn a_half_that_was_never_called_goes_with_the_other() {
     lab.world.shard.finish(first, Cause::NORMAL_CLEARING);
     assert_eq!(lab.left(), 0);
 }
+
+#[test]
+fn an_ear_is_two_answered_halves_of_which_neither_outlives_the_other() {
+    for second_ends in [true, false] {
+        let lab = Lab::new();
+        let on = lab.request("100@sales").unwrap();
+        let halves = {
+            let core = &mut *lab.world.shard.core.borrow_mut();
+            call::Tech::ear(&mut *lab.local.borrow_mut(), core, on, Some("mine".to_owned()))
+        };
+        let halves = halves.expect("there is room");
+        let core = lab.world.shard.core.borrow();
+        let [own, ear] = halves.map(|id| core.get(id).unwrap());
+        assert!(own.name.starts_with("Snoop/") && *ear.name == *format!("{};2", own.name), "{}", own.name);
+        assert_eq!((&*own.uniqueid, &*ear.uniqueid), ("mine", "mine;2"));
+        assert_eq!((own.state, ear.state), (ChanState::Up, ChanState::Up));
+        drop(core);
+        let ends = halves[usize::from(second_ends)];
+        lab.world.shard.core.borrow_mut().request_hangup(on, Cause::NORMAL_CLEARING);
+        lab.world.shard.finish(ends, Cause::NORMAL_CLEARING);
+        let core = lab.world.shard.core.borrow();
+        let left = halves.into_iter().filter_map(|id| core.get(id)).all(|half| half.hangup.is_some());
+        assert!(left, "the other is told");
+    }
+}

@@ -524,6 +524,7 @@ fn site(
         caches: RefCell::default(),
         databases: RefCell::new(None),
         record_tables: RefCell::default(),
+        ari: RefCell::default(),
     })
 }
 

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Instant;
 use call::Level;
+use control::ari::Ari;
 use control::http::{FileWish, Http};
 use control::site::Site;
 use control::socket::Output;
@@ -24,6 +26,9 @@ pub(crate) const PIECE_WITHIN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Web {
     pub(crate) http: Http,
+    pub(crate) ari: Ari,
+    /// What a reload had to say to programs.
+    pending: Vec<Output>,
     pub(crate) files: Files,
     plain: Door,
     secure: Door,
@@ -34,7 +39,8 @@ impl Web {
     pub(crate) fn new(site: &Rc<Site>, wake: &Arc<Wake>) -> Self {
         let ring = Arc::clone(wake);
         let files = Files::new(Arc::new(move || ring.ring()));
-        Self { http: Http::new(site.clone()), files, plain: Door::default(), secure: Door::default() }
+        let (http, ari) = (Http::new(site.clone()), Ari::new(site.clone()));
+        Self { http, ari, pending: Vec::new(), files, plain: Door::default(), secure: Door::default() }
     }
     /// Has files read that connections wait for; which connections those are.
     pub(crate) fn ask_files(&mut self, snapshot: &Snapshot) -> Vec<u64> {
@@ -42,7 +48,8 @@ impl Web {
         for wish in self.http.take_wishes() {
             let (FileWish::Open { session, .. } | FileWish::More { session }) = wish;
             waiting.push(session);
-            self.files.ask(&snapshot.asterisk.directories.astdatadir, wish);
+            let folders = &snapshot.asterisk.directories;
+            self.files.ask((&folders.astdatadir, &folders.astspooldir), wish);
         }
         waiting
     }
@@ -58,9 +65,26 @@ impl Web {
             }
         }
     }
+    /// Requests for the REST interface are answered at once; connections that wait for no other request are those.
+    pub(crate) fn answer_programs(&mut self, now: Instant, out: &mut Vec<Output>) -> Vec<u64> {
+        let mut events = Vec::new();
+        for request in self.http.take_ari() {
+            let client = request.connection;
+            self.ari.request(request, &mut self.http, now, out);
+            events.extend(Some(client).filter(|client| self.ari.has(*client)));
+        }
+        events
+    }
+    /// What a reload had to say to programs.
+    pub(crate) fn flush(&mut self, out: &mut Vec<Output>) {
+        out.append(&mut self.pending);
+    }
     /// A connection is gone.
     pub(crate) fn closed(&mut self, client: u64) {
         self.http.closed(client);
+        if self.ari.has(client) {
+            self.ari.closed(client);
+        }
         self.files.forget(client);
     }
     /// Somebody has connected.
@@ -82,6 +106,7 @@ impl Web {
         };
         let served = snapshot.prometheus.enabled
             || snapshot.manager.is_on_the_web()
+            || snapshot.ari.is_served()
             || snapshot.pjsip.has_websockets()
             || http.has_pages();
         let plain = http.address().filter(|_| served);
@@ -94,6 +119,7 @@ impl Web {
     /// After a reload: a listener that cannot be opened is said, and the calls go on.
     pub(crate) fn configure(&mut self, net: &mut Net, site: &Rc<Site>, wires: &Wires) {
         let snapshot = site.snapshot.borrow().clone();
+        self.ari.configure(&mut self.pending);
         if let Err(error) = self.listen(net, &snapshot, wires) {
             site.shard.core.borrow_mut().log(Level::Error, "http", &error.to_string());
         }

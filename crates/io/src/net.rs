@@ -638,8 +638,9 @@ impl Net {
         }
         let mut wrote = wrote.into_iter();
         for flow in flows {
-            let open = self.flows.get_mut(*flow).filter(|open| open.has_to_write());
-            if let (Some(open), Some(count)) = (open, wrote.next()) {
+            // One that had nothing to write has no count either: those that are let go have written already.
+            let Some(open) = self.flows.get_mut(*flow).filter(|open| open.has_to_write()) else { continue };
+            if let Some(count) = wrote.next() {
                 open.wrote(count);
             }
         }

@@ -592,3 +592,35 @@ fn who_leads_the_talk_is_told_when_somebody_wants_to_know() {
     assert_eq!(told, expected, "{told:?}");
     assert_eq!(leads(false), vec![nobody; 7]);
 }
+
+#[test]
+fn a_sound_that_is_announced_in_pieces_a_little_ahead_is_heard_whole() {
+    let mut plant = Plant::new();
+    let mut guests = vec![guest(&mut plant, FormatId::SLIN, 0.0)];
+    let stream = guests[0].stream();
+    // It is recorded and steered in a room where nobody talks: only what is announced is heard.
+    enter_as(
+        &mut plant,
+        stream,
+        RoomSettings::default(),
+        MemberSettings { muted: true, ..Default::default() },
+    );
+    talk(&mut plant, &mut guests, 100);
+    let mut spoken = tone(FormatId::SLIN, 2600.0, 1000);
+    codec::swap_bytes(&mut spoken);
+    // Pieces of 200 ms, each 150 ms before the one before it is over, as `apps::stasis` does it.
+    for (n, piece) in spoken.chunks(3200).enumerate() {
+        let data = piece.to_vec().into();
+        let clip = Arc::new(Clip { format: FormatId::SLIN, data, loop_from: None, packets: None });
+        plant.command(Command::Announce { room: ROOM, clip });
+        talk(&mut plant, &mut guests, if n == 0 { 60 } else { 200 });
+    }
+    talk(&mut plant, &mut guests, 400);
+    let all = decode(FormatId::SLIN, &plant.sent_by(stream));
+    let from = all.iter().position(|sample| sample.abs() > 1000).expect("something is heard");
+    let last = all.iter().rposition(|sample| sample.abs() > 1000).unwrap_or(from);
+    assert!((7990..=8010).contains(&(last - from)), "a second is heard: {} samples", last - from);
+    let quiet =
+        all[from..last].chunks(40).filter(|part| part.iter().all(|sample| sample.abs() < 1000)).count();
+    assert_eq!(quiet, 0, "without a gap");
+}

@@ -104,7 +104,6 @@ fn walk(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
 /// Files that Asterisk reads and Strowger does not read yet: what happens instead, and whether a site misses it.
 #[rustfmt::skip]
 const UNREAD: &[(&str, Level, &str)] = &[
-    ("ari.conf", Level::Warning, "ARI is not built in"),
     ("chan_dahdi.conf", Level::Warning, "telephony cards are not served"),
     ("unistim.conf", Level::Note, "Unistim is not built in"),
     ("skinny.conf", Level::Note, "Skinny is not built in"),

@@ -6,6 +6,7 @@ use crate::config::acl::NamedAcls;
 use crate::config::agents::Agents;
 use crate::config::aliases::Aliases;
 use crate::config::amd::Amd;
+use crate::config::ari::Ari;
 use crate::config::asterisk::Asterisk;
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::cdr_sql::{self, CdrSql};
@@ -102,6 +103,8 @@ pub struct Snapshot {
     pub telemetry: Option<Telemetry>,
     /// `manager.conf`, its named lists resolved.
     pub manager: Manager,
+    /// `ari.conf`, its named lists resolved.
+    pub ari: Ari,
     /// `modules.conf`.
     pub modules: Modules,
     /// `pjsip_notify.conf`.
@@ -528,10 +531,13 @@ impl<'a> Reading<'a> {
         iax.resolve_formats(codecs.coded());
         let mut manager = self.read("manager.conf", Manager::read);
         manager.resolve_acls(&acls, self.findings);
+        let mut ari = self.read("ari.conf", Ari::read);
+        ari.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);
         let http = self.read("http.conf", HttpGeneral::read);
         let prometheus = self.read("prometheus.conf", Prometheus::read);
         prometheus.check(&http, self.findings);
+        ari.check(&http, self.findings);
         pjsip.check_websockets(&http, self.findings);
         let (queues, rules) = (self.file("queues.conf"), self.file("queuerules.conf"));
         let members = self.kept.families.members();
@@ -560,6 +566,7 @@ impl<'a> Reading<'a> {
             permissions: self.read("cli_permissions.conf", Permissions::read),
             telemetry: self.read("opentelemetry.conf", Telemetry::read),
             manager,
+            ari,
             modules,
             notify: self.read("pjsip_notify.conf", Notify::read),
             resolver: self.read("resolver_unbound.conf", Resolver::read),

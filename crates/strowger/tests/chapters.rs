@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const CHAPTERS: [&str; 18] = [
+const CHAPTERS: [&str; 19] = [
     "agents",
+    "ari",
     "conferences",
     "followme",
     "iax2",

@@ -418,6 +418,26 @@ impl Recorder for Recordings {
             self.0.borrow_mut().say(&format!("removes {file}"));
         }
     }
+    fn knows(&self, extension: &str) -> bool {
+        ["wav", "gsm", "ulaw", "sln"].contains(&extension)
+    }
+    fn stored(&mut self, folder: &str, most: usize) -> Vec<(String, String)> {
+        let state = self.0.borrow();
+        let below = state.recordings.iter().filter_map(|file| file.strip_prefix(folder)?.strip_prefix('/'));
+        let parted = below.filter_map(|file| file.rsplit_once('.'));
+        parted.take(most).map(|(name, extension)| (name.to_owned(), extension.to_owned())).collect()
+    }
+    fn extensions(&mut self, path: &str) -> Vec<String> {
+        let state = self.0.borrow();
+        let parted = state.recordings.iter().filter_map(|file| file.rsplit_once('.'));
+        parted.filter(|(name, _)| *name == path).map(|(_, extension)| extension.to_owned()).collect()
+    }
+    fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        let mut state = self.0.borrow_mut();
+        state.say(&format!("copies {path}.{extension} to {to}.{extension}"));
+        state.recordings.insert(format!("{to}.{extension}"));
+        Ok(())
+    }
     fn open_stereo(&mut self, path: &str, extension: &str, append: bool) -> Result<Take, String> {
         self.open(path, extension, append)
     }

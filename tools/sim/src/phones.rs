@@ -221,6 +221,25 @@ impl Tech for SimTech {
         self.say(core, channel, &format!("is transferred to {target}"));
         true
     }
+    fn ear(&mut self, core: &mut Core, on: ChannelId, uniqueid: Option<String>) -> Option<[ChannelId; 2]> {
+        let other = uniqueid.as_ref().map(|id| format!("{id};2"));
+        let mut half = |uniqueid, outgoing| {
+            let new = NewChannel {
+                base_name: "Snoop/1".to_owned(),
+                tech: self.index,
+                formats: formats(),
+                outgoing,
+                linked_to: Some(on),
+                uniqueid,
+                ..NewChannel::default()
+            };
+            let id = core.create(new)?;
+            self.open_stream(core, id);
+            core.answered(id);
+            Some(id)
+        };
+        Some([half(uniqueid, true)?, half(other, false)?])
+    }
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState {
         if !self.phones.contains_key(resource) {
             return DeviceState::Invalid;

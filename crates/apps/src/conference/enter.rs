@@ -92,8 +92,12 @@ impl Visit<'_> {
         if comes_unheard && self.may_enter() {
             self.announce(&heralds.came);
         }
-        let guest =
-            Guest { seat: self.user.seat, user: self.user.name.clone(), menu: self.menu.name.clone() };
+        let guest = Guest {
+            seat: self.user.seat,
+            user: self.user.name.clone(),
+            menu: self.menu.name.clone(),
+            ..Guest::default()
+        };
         let entered =
             chan.core(|core| core.conference_enter(&self.conference, chan.id(), guest, &self.bridge));
         let entered = match entered {

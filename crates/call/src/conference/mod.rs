@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::{BridgeId, ChannelId, Clip, Command, Instant, MemberSettings, RoomId};
 
+use crate::stasis::is_room_of_programs;
 use crate::{ChanEvent, Core, Notice};
 
 mod documents;
@@ -62,6 +63,8 @@ pub struct Guest {
     pub user: String,
     /// Name of its menu; empty: none.
     pub menu: String,
+    /// A program has put it here: into a room of programs, which nobody else enters.
+    pub is_of_program: bool,
 }
 
 impl From<Seat> for Guest {
@@ -199,6 +202,10 @@ pub struct Conference {
 }
 
 impl Conference {
+    /// Whether it is a bridge of programs, of which managers and consoles hear as of other bridges.
+    pub fn is_of_programs(&self) -> bool {
+        is_room_of_programs(&self.name)
+    }
     /// Whether nobody but administrators may be heard.
     pub fn is_muted(&self) -> bool {
         self.members.iter().all(|member| member.seat.is_admin || self.silences(member))
@@ -288,9 +295,9 @@ pub struct Conferences {
 }
 
 impl Conferences {
-    /// All of them, by name.
+    /// All of them, by name, but for bridges of programs.
     pub fn iter(&self) -> impl Iterator<Item = &Conference> {
-        self.by_name.values()
+        self.by_name.values().filter(|conference| !conference.is_of_programs())
     }
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Conference> {
@@ -371,7 +378,10 @@ impl Core {
         if self.conferences.of(id).is_some() {
             return Err(Refused::NoMedia);
         }
-        let Guest { seat, user, menu } = guest;
+        let Guest { seat, user, menu, is_of_program } = guest;
+        if is_room_of_programs(name) != is_of_program {
+            return Err(Refused::NoMedia);
+        }
         let most = profile.members_max as usize;
         match self.conferences.get(name) {
             Some(conference) if conference.is_locked && !seat.is_admin => return Err(Refused::Locked),
@@ -435,7 +445,11 @@ impl Core {
         ends.map(|at| *at += by).is_some()
     }
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
-        let bridge = self.bridge_create("ConfBridge");
+        let of_programs = is_room_of_programs(name);
+        let bridge = self.bridge_create(if of_programs { "Stasis" } else { "ConfBridge" });
+        if of_programs {
+            self.stasis_room_made(bridge);
+        }
         let fresh = Conference {
             name: name.to_owned(),
             room: self.conferences.room(),
@@ -457,7 +471,7 @@ impl Core {
         self.conferences.by_name.insert(name.to_owned(), fresh);
         let conference = name.to_owned();
         let seen = profile.video.seen();
-        self.notice(|_| Some(Notice::ConferenceStart { conference, bridge, seen }));
+        self.notice(|_| (!of_programs).then_some(Notice::ConferenceStart { conference, bridge, seen }));
     }
     /// Lets those who wait for marked members wait, or takes them in; whether that changed anything for anybody.
     fn conference_waiting(&mut self, name: &str, waits: bool) -> bool {
@@ -497,6 +511,15 @@ impl Core {
             self.media(Command::Adjust { stream, member });
         }
     }
+    /// Puts a member into its room that was joined to another channel meanwhile.
+    pub(crate) fn conference_seat_again(&mut self, id: ChannelId) {
+        let Some(conference) = self.conferences.of(id) else { return };
+        let (room, mixing) = (conference.room, conference.profile.mixing());
+        let stream = self.get(id).and_then(|channel| channel.stream);
+        if let (Some(stream), Some(member)) = (stream, self.conference_mixing(id)) {
+            self.media(Command::Enter { stream, room, mixing, member });
+        }
+    }
     /// How a member takes part as things are.
     pub(crate) fn conference_mixing(&self, id: ChannelId) -> Option<MemberSettings> {
         let conference = self.conferences.of(id)?;
@@ -517,6 +540,7 @@ impl Core {
         let seen = conference.profile.video.seen();
         let was_last_marked = was_marked && conference.marked() == 0;
         self.bridge_leave(bridge, id);
+        self.stasis_left_room(&name, id);
         self.conference_part_video(&name, id);
         if count == 0 {
             self.conference_record_end(&name);
@@ -525,7 +549,8 @@ impl Core {
             }
             self.conferences.free.push(room);
             let conference = name.clone();
-            self.notice(|_| Some(Notice::ConferenceEnd { conference, bridge, seen }));
+            let of_programs = is_room_of_programs(&name);
+            self.notice(|_| (!of_programs).then_some(Notice::ConferenceEnd { conference, bridge, seen }));
             self.bridge_destroy(bridge);
         } else {
             if was_marked {
@@ -632,7 +657,7 @@ impl Core {
     fn conference_notice(&mut self, id: ChannelId, change: MemberChange) {
         self.conference_tell(id, change);
         self.notice(|core| {
-            let conference = core.conferences.of(id)?;
+            let conference = core.conferences.of(id).filter(|conference| !conference.is_of_programs())?;
             let member = conference.members.iter().find(|member| member.channel == id)?;
             Some(Notice::ConferenceMember {
                 conference: conference.name.clone(),

@@ -215,6 +215,7 @@ impl Core {
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
         self.conference_leave(id);
+        self.stasis_leave(id);
         self.agent_gone(id);
         self.queue_gone(id);
         self.park_over(id, crate::parking::ParkingChange::GaveUp);

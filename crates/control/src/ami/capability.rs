@@ -333,7 +333,7 @@ pub(crate) fn is_plain_to_read(function: &str) -> bool {
 }
 
 /// Whether a function may be written by every user who may set variables.
-pub(super) fn is_plain_to_write(function: &str) -> bool {
+pub(crate) fn is_plain_to_write(function: &str) -> bool {
     is_in(PLAIN_WRITES, function)
 }
 

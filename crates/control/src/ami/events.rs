@@ -473,6 +473,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         }
         Notice::Pickup { channel: of, target } => plain("Pickup", of).with(|m| channel(m, "Target", target)),
         Notice::Parking(of) => super::parking::event(of),
+        // Told by the other dialect; nobody asks for this one.
+        Notice::Stasis(_) => Event::new("Stasis"),
         Notice::Monitor { channel: of, by, change } => monitor(of, by, change),
         Notice::Dtmf { channel: of, digit, duration_ms, received } => {
             let direction = if *received { "Received" } else { "Sent" };
@@ -800,6 +802,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::LocalOptimizationEnd { .. }
         | Notice::Pickup { .. }
         | Notice::Parking(_)
+        | Notice::Stasis(_)
         | Notice::BlindTransfer { .. }
         | Notice::AttendedTransfer { .. }
         | Notice::SpyStart { .. }

@@ -255,6 +255,8 @@ impl Manager {
             let ages = self.ages(now);
             let events: Vec<Event> = notices
                 .iter()
+                // What programs of ARI hear of their calls is theirs.
+                .filter(|notice| !matches!(notice, Notice::Stasis(_)))
                 .map(|notice| self.with_variables(notice, event_of(notice, ages)))
                 .filter(|event| {
                     !self.disabled_events.iter().any(|name| name.eq_ignore_ascii_case(event.name))

@@ -333,6 +333,9 @@ impl Cli {
         if snapshot.pjsip.has_websockets() {
             paths.push((http.path(ws::PATH), "SIP over WebSocket"));
         }
+        if snapshot.ari.is_served() {
+            paths.push((http.path(crate::ari::PATH) + "/...", "Asterisk RESTful API"));
+        }
         if snapshot.prometheus.enabled {
             paths.push((http.path(&snapshot.prometheus.uri), "Prometheus Metrics"));
         }

@@ -8,6 +8,7 @@
 mod admin;
 mod agents;
 mod agi;
+mod ari;
 mod bridges;
 mod calls;
 mod catalogue;
@@ -213,6 +214,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Administration", admin::ROWS),
     ("Files of the configuration", config::ROWS),
     ("Manager interface", manager::ROWS),
+    ("REST interface", ari::ROWS),
 ];
 
 struct Shape {

@@ -14,6 +14,15 @@ const PATH_BYTES_MAX: usize = 4096;
 /// The folder that Asterisk shows to nobody but managers who have logged in, and this server to nobody.
 const PRIVATE: &[u8] = b"private";
 
+/// Where files lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileFolder {
+    /// Those for everybody, `static-http` below `astdatadir`.
+    Static,
+    /// Recordings of programs, `recording` below `astspooldir`; who may read them is settled before.
+    Recordings,
+}
+
 /// What a connection wants of the files.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FileWish {
@@ -21,6 +30,8 @@ pub enum FileWish {
     Open {
         /// The connection.
         session: u64,
+        /// Below which.
+        folder: FileFolder,
         /// Plain names and the slashes between them.
         name: PathBuf,
     },

@@ -204,7 +204,7 @@ fn a_file_is_sent_piece_by_piece_as_long_as_somebody_takes_it() {
         let mut out = Vec::new();
         http.open(1, peer, false, &mut out);
         http.bytes(1, format!("{method} /pbx/static/a/b.html?x HTTP/1.1\r\n\r\n").as_bytes(), &mut out);
-        let wish = FileWish::Open { session: 1, name: "a/b.html".into() };
+        let wish = FileWish::Open { session: 1, folder: FileFolder::Static, name: "a/b.html".into() };
         assert_eq!((http.take_wishes(), out.len()), (vec![wish], 0), "{name}");
         for piece in pieces {
             http.turn_page(1);

@@ -38,13 +38,34 @@ const NO_UPGRADE: Refusal = Refusal {
     status: "426 Upgrade Required",
     headers: "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sip\r\n",
 };
+const NO_UPGRADE_TO_EVENTS: Refusal = Refusal {
+    status: "426 Upgrade Required",
+    headers: "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+};
 const BAD: Refusal = Refusal { status: "400 Bad Request", headers: "" };
 const FORBIDDEN: Refusal = Refusal { status: "403 Forbidden", headers: "" };
 
-/// The answer that turns an HTTP request into a WebSocket for SIP, or why not (RFC 6455 §4.2, RFC 7118 §4).
+/// What is spoken in the frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speech {
+    /// SIP, which a client has to ask for (RFC 7118 §4).
+    Sip,
+    /// Events of the REST interface, which it need not name.
+    Events,
+}
+
+/// The answer that turns an HTTP request into a WebSocket, or why not (RFC 6455 §4.2).
 ///
 /// `origins` lists the pages that may connect; everybody may when it is empty, and what is no browser says nothing.
-pub fn upgrade(request: &httparse::Request<'_, '_>, origins: &[String]) -> Result<Vec<u8>, Refusal> {
+pub fn upgrade(
+    request: &httparse::Request<'_, '_>,
+    origins: &[String],
+    speech: Speech,
+) -> Result<Vec<u8>, Refusal> {
+    let no_upgrade = match speech {
+        Speech::Sip => NO_UPGRADE,
+        Speech::Events => NO_UPGRADE_TO_EVENTS,
+    };
     let header = |name: &str| {
         let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
         core::str::from_utf8(found.value).ok()
@@ -58,16 +79,19 @@ pub fn upgrade(request: &httparse::Request<'_, '_>, origins: &[String]) -> Resul
         return Err(NOT_GET);
     }
     if !lists("Upgrade", "websocket") || !lists("Connection", "upgrade") {
-        return Err(NO_UPGRADE);
+        return Err(no_upgrade);
     }
     if header("Sec-WebSocket-Version") != Some("13") {
-        return Err(NO_UPGRADE);
+        return Err(no_upgrade);
     }
     let key = header("Sec-WebSocket-Key").filter(|key| key.len() == KEY_SYMBOLS && key.ends_with("=="));
     let Some(key) = key else { return Err(BAD) };
-    if !lists("Sec-WebSocket-Protocol", "sip") {
-        return Err(BAD);
-    }
+    let protocol = match speech {
+        Speech::Sip if !lists("Sec-WebSocket-Protocol", "sip") => return Err(BAD),
+        Speech::Sip => "Sec-WebSocket-Protocol: sip\r\n",
+        Speech::Events if lists("Sec-WebSocket-Protocol", "ari") => "Sec-WebSocket-Protocol: ari\r\n",
+        Speech::Events => "",
+    };
     if let (false, Some(origin)) = (origins.is_empty(), header("Origin"))
         && !origins.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin))
     {
@@ -76,7 +100,7 @@ pub fn upgrade(request: &httparse::Request<'_, '_>, origins: &[String]) -> Resul
     let accept = base64(&Sha1::new().chain_update(key).chain_update(KEY_END).finalize());
     Ok(format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \
-         {accept}\r\nSec-WebSocket-Protocol: sip\r\n\r\n"
+         {accept}\r\n{protocol}\r\n"
     )
     .into_bytes())
 }
@@ -194,7 +218,7 @@ mod tests {
         let mut request = httparse::Request::new(&mut headers);
         assert!(request.parse(text.as_bytes()).unwrap().is_complete());
         let origins: Vec<String> = origins.iter().map(|origin| (*origin).to_owned()).collect();
-        match upgrade(&request, &origins) {
+        match upgrade(&request, &origins, Speech::Sip) {
             Ok(bytes) => Ok(String::from_utf8(bytes).unwrap()),
             Err(refusal) => Err(refusal.status),
         }
@@ -225,6 +249,23 @@ mod tests {
         ] {
             let refused = ask(&GOOD.replacen(from, to, 1), &[]).unwrap_err();
             assert!(refused.starts_with(status), "{to}: {refused}");
+        }
+    }
+
+    #[test]
+    fn rfc6455_4_2_2_programs_that_hear_events_need_name_no_protocol() {
+        for (protocol, answered) in [
+            ("", None),
+            ("Sec-WebSocket-Protocol: ari\r\n", Some("ari")),
+            ("Sec-WebSocket-Protocol: mqtt\r\n", None),
+        ] {
+            let text = GOOD.replace("Sec-WebSocket-Protocol: xmpp, sip\r\n", protocol);
+            let mut headers = [httparse::EMPTY_HEADER; 16];
+            let mut request = httparse::Request::new(&mut headers);
+            assert!(request.parse(text.as_bytes()).unwrap().is_complete());
+            let answer = String::from_utf8(upgrade(&request, &[], Speech::Events).unwrap()).unwrap();
+            let named = answer.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Protocol: "));
+            assert_eq!(named, answered, "{protocol}");
         }
     }
 

@@ -170,8 +170,17 @@ impl Engine {
                 let Some(client) = self.by_flow.get(&flow).copied() else { return };
                 match kind {
                     FlowKind::Manager => self.managers.manager.bytes(client, &bytes, now, &mut out),
+                    FlowKind::Http if self.web.ari.has(client) => {
+                        self.web.ari.bytes(client, &bytes, &mut out)
+                    }
                     FlowKind::Http => {
                         self.web.http.bytes(client, &bytes, &mut out);
+                        for client in self.web.answer_programs(now, &mut out) {
+                            if let Some(flow) = self.clients.get(&client) {
+                                // It says nothing for hours, and is told what happens.
+                                self.net.keep(*flow, None);
+                            }
+                        }
                         for request in self.web.http.take_requests() {
                             // It is whole, and may wait for what it asks.
                             self.net.keep(flow, None);

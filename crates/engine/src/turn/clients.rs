@@ -19,14 +19,17 @@ impl Engine {
         let mut out = Vec::new();
         let notices = {
             let mut core = self.site.shard.core.borrow_mut();
-            core.watched = self.managers.manager.watching() || self.traces.is_some();
+            let is_watched = self.managers.manager.watching() || self.web.ari.is_watching();
+            core.watched = is_watched || self.traces.is_some();
             std::mem::take(&mut core.notices)
         };
         self.want_reports();
         self.trace(&notices);
         if !notices.is_empty() {
             self.managers.manager.notices(&notices, &mut out);
+            self.web.ari.notices(&notices, &mut out);
         }
+        self.web.flush(&mut out);
         if self.managers.deadline().is_some_and(|at| at <= now) {
             self.managers.manager.due(now, &mut out);
         }

@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 
-use control::http::{FILES_MAX, FileWish, Piece, Version};
+use control::http::{FILES_MAX, FileFolder, FileWish, Piece, Version};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 * 1024;
 /// Below `astdatadir`.
 const FOLDER: &str = "static-http";
+/// Below `astspooldir`.
+const RECORDINGS: &str = "recording";
 
 /// Rings for the loop when something was read.
 type Ring = Arc<dyn Fn() + Send + Sync>;
@@ -53,11 +55,15 @@ impl Files {
         let (tell, done) = channel();
         Self { ring, jobs: None, done, tell, open: HashMap::new() }
     }
-    /// Has a wish fulfilled; `astdatadir` is where the folder is.
-    pub(crate) fn ask(&mut self, astdatadir: &Path, wish: FileWish) {
+    /// Has a wish fulfilled; the folders are below `astdatadir` and `astspooldir`.
+    pub(crate) fn ask(&mut self, (astdatadir, astspooldir): (&Path, &Path), wish: FileWish) {
         let (session, what) = match wish {
-            FileWish::Open { session, name } => {
-                (session, Some(What::Open { folder: astdatadir.join(FOLDER), name }))
+            FileWish::Open { session, folder, name } => {
+                let folder = match folder {
+                    FileFolder::Static => astdatadir.join(FOLDER),
+                    FileFolder::Recordings => astspooldir.join(RECORDINGS),
+                };
+                (session, Some(What::Open { folder, name }))
             }
             FileWish::More { session } => {
                 (session, self.open.get_mut(&session).and_then(Option::take).map(What::Read))
@@ -219,11 +225,11 @@ mod tests {
         let rung = Mutex::new(rung);
         let mut files = Files::new(Arc::new(move || rung.lock().unwrap().send(()).unwrap()));
         let next = |files: &mut Files, wish| {
-            files.ask(&place.0, wish);
+            files.ask((&place.0, &place.0), wish);
             rings.recv().unwrap();
             files.take_done()
         };
-        let open = |session| FileWish::Open { session, name: "a".into() };
+        let open = |session| FileWish::Open { session, folder: FileFolder::Static, name: "a".into() };
         let (first, rest) = whole.split_at(PIECE_BYTES);
         let (second, third) = rest.split_at(PIECE_BYTES);
         let begun = next(&mut files, open(1));
@@ -241,7 +247,7 @@ mod tests {
         );
         files.forget(1);
         files.forget(2);
-        files.ask(&place.0, open(3));
+        files.ask((&place.0, &place.0), open(3));
         files.forget(3);
         rings.recv().unwrap();
         assert_eq!(files.take_done(), []);

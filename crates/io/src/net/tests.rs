@@ -304,6 +304,30 @@ fn an_answer_is_read_to_its_end_by_a_client_that_had_more_to_say() {
 }
 
 #[test]
+fn who_is_told_something_while_another_is_let_go_hears_it_once() {
+    let (mut net, addr) = manager(Limits::default());
+    let mut clients = [TcpStream::connect(addr).unwrap(), TcpStream::connect(addr).unwrap()];
+    let flows: Vec<FlowId> = turn(&mut net, 2)
+        .into_iter()
+        .filter_map(|seen| if let Seen::Accepted(flow, _) = seen { Some(flow) } else { None })
+        .collect();
+    net.send_flow(flows[0], b"answer");
+    net.close_flow(flows[0], Closing::Flush);
+    net.send_flow(flows[1], b"event");
+    net.flush();
+    net.send_flow(flows[1], b".");
+    net.flush();
+    let heard = clients.each_mut().map(|client| {
+        client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let mut heard = Vec::new();
+        // One of them stays open: its reader gives up.
+        let _ = client.read_to_end(&mut heard);
+        String::from_utf8(heard).unwrap()
+    });
+    assert_eq!(heard, ["answer", "event."]);
+}
+
+#[test]
 fn a_client_that_closed_its_side_after_asking_still_gets_the_answer() {
     let (mut net, addr) = manager(Limits::default());
     let mut client = TcpStream::connect(addr).unwrap();

@@ -8,6 +8,7 @@ pub mod acl;
 pub mod agents;
 pub mod aliases;
 pub mod amd;
+pub mod ari;
 pub mod asterisk;
 pub mod cdr;
 pub mod cdr_sql;
@@ -334,6 +335,7 @@ pub fn manual() -> Vec<Row> {
         cel::rows(),
         manager::ManagerGeneral::rows(),
         manager::ManagerUser::rows(),
+        ari::rows(),
         modules::rows(),
         resolver::Resolver::rows(),
         codecs::Speex::rows(),

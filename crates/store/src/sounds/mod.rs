@@ -4,6 +4,7 @@
 //! answers are taken in when the shard is woken. Tones are rendered in place: they are arithmetic.
 
 mod catalogue;
+mod kept;
 mod mp3;
 mod program;
 mod recorder;
@@ -246,6 +247,17 @@ impl Library for Sounds {
                 ClipAnswer::Missing("the thread that reads sounds has ended".into())
             }
         }
+    }
+    fn forget(&mut self, name: &str) {
+        let mut bytes = 0;
+        self.prompts.retain(|want, prompt| {
+            // What is being read is waited for.
+            let is_read = prompt.clip.is_none() && prompt.missing.is_none();
+            let stays = want.name != name || is_read;
+            bytes += prompt.clip.as_ref().filter(|_| !stays).map_or(0, |clip| bytes_of(clip));
+            stays
+        });
+        self.prompt_bytes -= bytes;
     }
     fn exists(&mut self, name: &str, language: &str) -> Option<bool> {
         let want = ClipWant { name: name.to_owned(), language: language.to_owned(), format: FormatId::ULAW };

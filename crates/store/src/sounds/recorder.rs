@@ -120,6 +120,19 @@ impl Recorder for Recordings {
             failed: self.totals.failed.load(Ordering::Relaxed),
         }
     }
+    fn knows(&self, extension: &str) -> bool {
+        Recording::new(extension).is_some()
+    }
+    fn stored(&mut self, folder: &str, most: usize) -> Vec<(String, String)> {
+        super::kept::list(&self.sounds.join(folder), most)
+    }
+    fn extensions(&mut self, path: &str) -> Vec<String> {
+        let is_there = |extension: &&str| self.path(path, extension).is_ok_and(|path| path.is_file());
+        codec::extensions().filter(is_there).map(str::to_owned).collect()
+    }
+    fn copy(&mut self, path: &str, extension: &str, to: &str) -> Result<(), String> {
+        super::kept::copy(self.path(path, extension)?, self.path(to, extension)?)
+    }
     fn is_free(&mut self, path: &str, extension: &str) -> bool {
         self.path(path, extension).is_ok_and(|path| !path.exists())
     }

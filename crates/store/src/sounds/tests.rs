@@ -454,3 +454,24 @@ fn a_recording_that_is_renamed_goes_on_in_the_same_file() {
     assert!(recordings.rename("nothing", "sln", "something").is_err());
     assert!(recordings.rename("other/after", "sln", "../outside").is_err());
 }
+
+#[test]
+fn a_file_that_has_become_another_one_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut sounds, told) = sounds(Catalogue::default());
+    let name = folder.path().join("take").display().to_string();
+    let wanted = want(&name, "en", FormatId::SLIN);
+    assert!(matches!(settled(&mut sounds, &told, &wanted), ClipAnswer::Missing(_)));
+    let length = |answer: ClipAnswer| match answer {
+        ClipAnswer::Ready(clip) => clip.data.len(),
+        _ => 0,
+    };
+    for bytes in [320, 640] {
+        std::fs::write(folder.path().join("take.sln"), vec![0; bytes]).unwrap();
+        let before = sounds.clip(&wanted);
+        assert_ne!(length(before), bytes, "it is remembered");
+        sounds.forget(&name);
+        assert_eq!(length(settled(&mut sounds, &told, &wanted)), bytes);
+    }
+    assert_eq!(sounds.prompt_bytes, 640);
+}

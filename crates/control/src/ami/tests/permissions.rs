@@ -97,6 +97,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "Set",
         "SetGlobalVar",
         "Setvar",
+        "Stasis",
         "StatsD",
         "System",
         "TryExec",

@@ -168,6 +168,8 @@ fn every_show_answers_json_with_the_keys_its_row_names() {
         let line = example(row.shape);
         let refused = [
             ("manager show user <user>", "There is no manager called <user>"),
+            ("ari show user <user>", "User '<user>' not found"),
+            ("ari show app <app>", "No such application '<app>'"),
             (
                 "core show channel SIM/6001-00000000 ladder",
                 "No channel of this call speaks SIP: SIM/6001-00000000",
@@ -319,7 +321,7 @@ fn the_commands_that_scripts_use_most_exist() {
         (&["agent show all", "agent logoff 1001", "cel show status"], None),
         (&["voicemail reload", "voicemail show users", "voicemail show zones"], None),
         (&["parking show", "parking show default"], None),
-        (&["ari show apps", "ari show users", "ari shutdown websocket x"], Some("ARI is not built in")),
+        (&["ari show apps", "ari show users", "ari show status"], None),
         (&["odbc show", "sorcery memory cache show res_pjsip/endpoint"], None),
         (&["fax set debug on"], Some("fax is not built in")),
         (&["presencestate change CustomPresence:x away"], None),

@@ -1,0 +1,64 @@
+//! How stories wait that belong to no channel: those of a bridge's sounds and recordings.
+
+use std::rc::Rc;
+use std::task::Poll;
+
+use base::Instant;
+
+use crate::{ClipAnswer, ClipWant, Core, Shard, TaskId};
+
+/// What a story looks after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tended {
+    /// A sound, by its id.
+    Playback(Rc<str>),
+    /// A recording, by its name.
+    Recording(Rc<str>),
+}
+
+impl Core {
+    fn stasis_tend(&mut self, what: &Tended, story: Option<TaskId>) {
+        let waiter = match what {
+            Tended::Playback(id) => self.stasis.playbacks.get_mut(id).map(|found| &mut found.waiter),
+            Tended::Recording(name) => self.stasis.recordings.get_mut(name).map(|found| &mut found.waiter),
+        };
+        if let Some(waiter) = waiter {
+            *waiter = story;
+        }
+    }
+}
+
+impl Shard {
+    /// Waits until something is wanted of what a story looks after, or until `deadline`.
+    pub async fn stasis_wait(&self, what: &Tended, deadline: Option<Instant>) {
+        let mut waited = false;
+        std::future::poll_fn(|_| {
+            let mut core = self.core.borrow_mut();
+            let mut exec = self.exec.borrow_mut();
+            if core::mem::replace(&mut waited, true) {
+                core.stasis_tend(what, None);
+                exec.set_deadline(None);
+                return Poll::Ready(());
+            }
+            let current = exec.current();
+            core.stasis_tend(what, current);
+            exec.set_deadline(deadline);
+            Poll::Pending
+        })
+        .await;
+    }
+    /// A sound, once it has been read.
+    pub async fn stasis_clip(&self, want: &ClipWant) -> ClipAnswer {
+        std::future::poll_fn(|_| {
+            let mut core = self.core.borrow_mut();
+            let answer = core.services.library.clip(want);
+            if !matches!(answer, ClipAnswer::Loading) {
+                return Poll::Ready(answer);
+            }
+            let current = self.exec.borrow().current();
+            core.library_waiters.extend(current);
+            Poll::Pending
+        })
+        .await
+    }
+}

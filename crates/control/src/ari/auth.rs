@@ -1,0 +1,142 @@
+//! Who asks: users of ari.conf by HTTP Basic, or by `api_key=user:password` in the query.
+//!
+//! An unknown user, a wrong password, an address that is not permitted and a user who has guessed too often are answered
+//! alike, after the same work; the log tells them apart.
+
+use std::net::SocketAddr;
+
+use call::{Attempt, Level, security};
+use md5::{Digest as _, Md5};
+use store::config::ari::AriUser;
+use subtle::ConstantTimeEq as _;
+
+use super::AriRequest;
+use crate::http::form;
+use crate::site::Site;
+
+/// What nobody has as a password: compared with when there is no such user.
+const NOBODYS: &str = "no user has this password";
+
+/// Somebody who has proved to be a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub user: String,
+    pub read_only: bool,
+    /// By a key in the query, which no page of another site has by chance.
+    pub by_key: bool,
+}
+
+/// Name and password that a request brings, and whether by a key.
+fn given(request: &AriRequest) -> Option<(String, String, bool)> {
+    let cut =
+        |text: &str| text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()));
+    if let Some(header) = request.authorization.as_deref() {
+        let (scheme, token) = header.split_once(' ')?;
+        let bytes = unbased(token.trim()).filter(|_| scheme.eq_ignore_ascii_case("Basic"))?;
+        let (user, password) = cut(&String::from_utf8(bytes).ok()?)?;
+        return Some((user, password, false));
+    }
+    let fields = form::fields(&request.query);
+    let key = fields.iter().find(|(name, _)| name == "api_key").map(|(_, value)| value.as_str())?;
+    let (user, password) = cut(key)?;
+    Some((user, password, true))
+}
+
+/// Who it is; `None` is answered 401.
+pub(super) fn caller(site: &Site, request: &AriRequest) -> Option<Caller> {
+    let snapshot = site.snapshot.borrow().clone();
+    let (name, password, by_key) = given(request)?;
+    let user = snapshot.ari.users.get(&name);
+    let expected = user.map_or(NOBODYS, |user| user.password.expose());
+    // Hashed first, so that the length of the password does not show either.
+    let matches = bool::from(Md5::digest(&password).ct_eq(&Md5::digest(expected)))
+        & bool::from(password.as_bytes().ct_eq(expected.as_bytes()));
+    let address = user.is_none_or(|user| user.access.allows(request.peer.ip()));
+    let core = site.shard.core.borrow();
+    let now = core.now;
+    let banned = core.bans.is_user_banned(request.peer.ip(), &name, now);
+    let why = match user {
+        None => Some("InvalidAccountID"),
+        Some(_) if !address => Some("FailedACL"),
+        Some(_) if !matches || banned => Some("InvalidPassword"),
+        Some(_) => None,
+    };
+    drop(core);
+    if let Some(why) = why {
+        tell_denied(site, request.peer, &name, why, banned);
+        return None;
+    }
+    site.shard.core.borrow_mut().bans.succeeded(request.peer.ip(), &name);
+    user.map(|AriUser { read_only, .. }| Caller { user: name, read_only: *read_only, by_key })
+}
+
+fn tell_denied(site: &Site, peer: SocketAddr, name: &str, event: &'static str, banned: bool) {
+    let ip = peer.ip().to_canonical();
+    let mut core = site.shard.core.borrow_mut();
+    let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
+    core.log(Level::Notice, "ari", &line);
+    core.tell_attempt(|_| attempt(event, peer, name));
+    // Who is banned already learns nothing by going on, and is not counted for it either.
+    if !banned {
+        core.password_refused("ARI", ip, name, || crate::ami::is_home(site, ip));
+    }
+}
+
+/// Somebody who shows who it is.
+pub(super) fn attempt(event: &'static str, peer: SocketAddr, name: &str) -> Attempt {
+    Attempt {
+        event,
+        service: "ARI",
+        account: name.to_owned(),
+        session: String::new(),
+        local: String::new(),
+        remote: security::address("TCP", peer),
+        challenge: String::new(),
+    }
+}
+
+/// Bytes of base64 (RFC 4648 §4), with or without padding.
+fn unbased(text: &str) -> Option<Vec<u8>> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(digits.len());
+    for group in digits.chunks(4) {
+        let mut bits = 0_u32;
+        for digit in group {
+            bits = bits << 6 | u32::from(value(*digit)?);
+        }
+        if group.len() == 1 {
+            return None;
+        }
+        bits <<= 6 * (4 - group.len());
+        let [_, a, b, c] = bits.to_be_bytes();
+        bytes.extend([a, b, c].into_iter().take(group.len() * 6 / 8));
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unbased;
+
+    #[test]
+    fn rfc4648_10_vectors_are_read() {
+        for (text, bytes) in [
+            ("", Some(&b""[..])),
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9vYmFy", Some(b"foobar")),
+            ("Z", None),
+            ("Zm9*", None),
+        ] {
+            assert_eq!(unbased(text).as_deref(), bytes, "{text}");
+        }
+    }
+}

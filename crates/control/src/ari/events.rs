@@ -1,0 +1,281 @@
+//! Notices as the events that programs hear.
+
+use call::stasis::{MediaChange, StasisNotice};
+use call::{Notice, Presentation, Snapshot};
+use serde_json::{Map, Value, json};
+
+use super::view::{View, playback, recording, state_of_endpoint};
+
+/// An event: its name, and what it says beside the fields that all have.
+pub(super) type Event = (&'static str, Value);
+
+/// What a notice is for programs; nothing for most.
+pub(super) fn events_of(notice: &Notice, view: &mut View<'_>) -> Vec<Event> {
+    match notice {
+        Notice::Stasis(of) => of_program(of, view).into_iter().collect(),
+        Notice::PeerStatus { peer, status, address, cause, time_ms, .. } => {
+            peer_status(peer, status, (address, cause, *time_ms), view)
+        }
+        _ => of_channel(notice, view)
+            .or_else(|| of_dialling(notice, view))
+            .or_else(|| of_bridge(notice, view))
+            .or_else(|| of_device(notice, view))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// What happened to one channel.
+fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    Some(match notice {
+        Notice::NewChannel(of) => ("ChannelCreated", json!({ "channel": view.channel(of) })),
+        Notice::NewState(of) => ("ChannelStateChange", json!({ "channel": view.channel(of) })),
+        Notice::NewExten { channel, application, data } => (
+            "ChannelDialplan",
+            json!({ "channel": view.channel(channel), "dialplan_app": application, "dialplan_app_data": data }),
+        ),
+        Notice::NewCallerId(of) => {
+            let (code, words) = presentation(of.caller.number_presentation);
+            let event = json!({
+                "channel": view.channel(of), "caller_presentation": code, "caller_presentation_txt": words,
+            });
+            ("ChannelCallerId", event)
+        }
+        Notice::NewConnectedLine(of) => ("ChannelConnectedLine", json!({ "channel": view.channel(of) })),
+        Notice::VarSet { channel, variable, value } => {
+            let mut event = json!({ "variable": variable, "value": value });
+            put(&mut event, "channel", channel.as_ref().map(|of| view.channel(of)));
+            ("ChannelVarset", event)
+        }
+        Notice::Hold(of) => ("ChannelHold", json!({ "channel": view.channel(of) })),
+        Notice::Unhold(of) => ("ChannelUnhold", json!({ "channel": view.channel(of) })),
+        Notice::Dtmf { channel, digit, duration_ms: Some(ms), received: true } => (
+            "ChannelDtmfReceived",
+            json!({ "channel": view.channel(channel), "digit": digit.to_char().to_string(), "duration_ms": ms }),
+        ),
+        Notice::Talking { channel, duration_ms: None } => {
+            ("ChannelTalkingStarted", json!({ "channel": view.channel(channel) }))
+        }
+        Notice::Talking { channel, duration_ms: Some(ms) } => {
+            ("ChannelTalkingFinished", json!({ "channel": view.channel(channel), "duration": ms }))
+        }
+        Notice::SoftHangup { channel, cause } => {
+            let event = json!({ "channel": view.channel(channel), "cause": cause.0, "soft": true });
+            ("ChannelHangupRequest", event)
+        }
+        Notice::HangupRequest { channel, cause } => {
+            ("ChannelHangupRequest", json!({ "channel": view.channel(channel), "cause": cause.0 }))
+        }
+        Notice::Hangup { channel, cause } => {
+            let event =
+                json!({ "channel": view.channel(channel), "cause": cause.0, "cause_txt": cause.text() });
+            ("ChannelDestroyed", event)
+        }
+        Notice::UserEvent { channel, name, fields } => user_event(channel.as_ref(), name, fields, view),
+        // Of something else, or of interest to managers alone.
+        _ => return None,
+    })
+}
+
+fn of_dialling(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    let event = match notice {
+        Notice::DialBegin { caller, dest, dial_string } => {
+            let mut event = dial(caller.as_ref(), dest, "", view);
+            put(&mut event, "dialstring", Some(Value::from(dial_string.as_str())));
+            event
+        }
+        Notice::DialState { caller, dest, status } => dial(caller.as_ref(), dest, status, view),
+        Notice::DialEnd { caller, dest, status, forward } => {
+            let mut event = dial(caller.as_ref(), dest, status, view);
+            put(&mut event, "forward", forward.as_deref().map(Value::from));
+            event
+        }
+        _ => return None,
+    };
+    Some(("Dial", event))
+}
+
+/// What happened to bridges that calls have made, and by them.
+fn of_bridge(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    Some(match notice {
+        // Of the inside of programs' bridges they hear as of the bridges themselves.
+        Notice::BridgeCreate { bridge, .. }
+        | Notice::BridgeDestroy { bridge }
+        | Notice::BridgeEnter { bridge, .. }
+        | Notice::BridgeLeave { bridge, .. }
+            if view.facts.is_inside(*bridge) =>
+        {
+            return None;
+        }
+        Notice::BridgeCreate { bridge, .. } => {
+            ("BridgeCreated", json!({ "bridge": view.plain_bridge(*bridge) }))
+        }
+        Notice::BridgeDestroy { bridge } => {
+            ("BridgeDestroyed", json!({ "bridge": view.plain_bridge(*bridge) }))
+        }
+        Notice::BridgeEnter { bridge, channel, .. } => (
+            "ChannelEnteredBridge",
+            json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
+        ),
+        Notice::BridgeLeave { bridge, channel, .. } => (
+            "ChannelLeftBridge",
+            json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
+        ),
+        Notice::BlindTransfer { transferer, transferee, bridge: (bridge, _), external, to } => {
+            let event = json!({
+                "channel": view.channel(transferer),
+                "transferee": view.channel(transferee),
+                "bridge": view.plain_bridge(*bridge),
+                "context": to.0,
+                "exten": to.1,
+                "result": "Success",
+                "is_external": external,
+            });
+            ("BridgeBlindTransfer", event)
+        }
+        Notice::AttendedTransfer { .. } => return attended(notice, view),
+        _ => return None,
+    })
+}
+
+fn of_device(notice: &Notice, view: &View<'_>) -> Option<Event> {
+    Some(match notice {
+        Notice::DeviceStateChange { device, state } => {
+            ("DeviceStateChanged", json!({ "device_state": { "name": device, "state": state } }))
+        }
+        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us, .. } => {
+            let endpoint = view.endpoint("PJSIP", endpoint)?;
+            let mut contact = json!({ "uri": uri, "contact_status": status, "aor": aor });
+            put(&mut contact, "roundtrip_usec", roundtrip_us.map(|us| Value::from(us.to_string())));
+            ("ContactStatusChange", json!({ "endpoint": endpoint, "contact_info": contact }))
+        }
+        _ => return None,
+    })
+}
+
+fn put(event: &mut Value, name: &str, value: Option<Value>) {
+    if let (Some(value), Some(event)) = (value, event.as_object_mut()) {
+        event.insert(name.to_owned(), value);
+    }
+}
+
+fn of_program(notice: &StasisNotice, view: &mut View<'_>) -> Option<Event> {
+    Some(match notice {
+        StasisNotice::Start { args, channel, replaced, .. } => {
+            let mut event = json!({ "args": args, "channel": view.channel(channel) });
+            put(&mut event, "replace_channel", replaced.as_ref().map(|of| view.channel(of)));
+            ("StasisStart", event)
+        }
+        StasisNotice::End { channel, .. } => ("StasisEnd", json!({ "channel": view.channel(channel) })),
+        // Told to the connection that was replaced, when that happened.
+        StasisNotice::Replaced { .. } => return None,
+        StasisNotice::MoveFailed { to, args, channel, .. } => {
+            let event = json!({ "channel": view.channel(channel), "destination": to, "args": args });
+            ("ApplicationMoveFailed", event)
+        }
+        StasisNotice::Playback { change, playback: of } => {
+            let name = match change {
+                MediaChange::Started => "PlaybackStarted",
+                MediaChange::Continuing => "PlaybackContinuing",
+                MediaChange::Finished | MediaChange::Failed => "PlaybackFinished",
+            };
+            (name, json!({ "playback": playback(of) }))
+        }
+        StasisNotice::Recording { change, recording: of } => {
+            let name = match change {
+                MediaChange::Started | MediaChange::Continuing => "RecordingStarted",
+                MediaChange::Finished => "RecordingFinished",
+                MediaChange::Failed => "RecordingFailed",
+            };
+            (name, json!({ "recording": recording(of) }))
+        }
+        StasisNotice::BridgeCreated(of) => ("BridgeCreated", json!({ "bridge": view.bridge(of) })),
+        StasisNotice::BridgeDestroyed(of) => ("BridgeDestroyed", json!({ "bridge": view.bridge(of) })),
+        StasisNotice::BridgeEntered { bridge, channel } => (
+            "ChannelEnteredBridge",
+            json!({ "bridge": view.bridge(bridge), "channel": view.channel(channel) }),
+        ),
+        StasisNotice::BridgeLeft { bridge, channel } => {
+            ("ChannelLeftBridge", json!({ "bridge": view.bridge(bridge), "channel": view.channel(channel) }))
+        }
+    })
+}
+
+fn dial(caller: Option<&Snapshot>, dest: &Snapshot, status: &str, view: &mut View<'_>) -> Value {
+    let mut event = json!({ "peer": view.channel(dest), "dialstatus": status });
+    put(&mut event, "caller", caller.map(|of| view.channel(of)));
+    event
+}
+
+/// A user event; values that come under one name again are a list.
+fn user_event(
+    channel: Option<&Snapshot>,
+    name: &str,
+    fields: &[(String, String)],
+    view: &mut View<'_>,
+) -> Event {
+    let mut said = Map::new();
+    said.insert("eventname".into(), Value::from(name));
+    for (key, value) in fields {
+        said.insert(key.clone(), Value::from(value.as_str()));
+    }
+    let mut event = json!({ "eventname": name, "userevent": said });
+    put(&mut event, "channel", channel.map(|of| view.channel(of)));
+    ("ChannelUserevent", event)
+}
+
+fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
+    let Notice::AttendedTransfer { transferer, second, transferee, target, link, external } = notice else {
+        return None;
+    };
+    let kind = match (link, target) {
+        (Some(_), _) => "link",
+        (None, Some(_)) => "bridge",
+        (None, None) => "app",
+    };
+    let mut event = json!({
+        "transferer_first_leg": view.channel(transferer),
+        "transferer_second_leg": view.channel(second.as_deref().unwrap_or(transferer)),
+        "result": "Success",
+        "is_external": external,
+        "destination_type": kind,
+    });
+    put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
+    put(&mut event, "transfer_target", target.as_deref().map(|of| view.channel(of)));
+    Some(("BridgeAttendedTransfer", event))
+}
+
+fn peer_status(
+    peer: &str,
+    status: &str,
+    (address, cause, time_ms): (&str, &str, Option<u64>),
+    view: &View<'_>,
+) -> Vec<Event> {
+    let Some((tech, resource)) = peer.split_once('/') else { return Vec::new() };
+    let Some(state) = state_of_endpoint(view.site, view.core, tech, resource) else { return Vec::new() };
+    let endpoint = view.endpoint_in(tech, resource, state);
+    let mut of = json!({ "peer_status": status });
+    put(&mut of, "address", (!address.is_empty()).then(|| Value::from(address)));
+    put(&mut of, "cause", (!cause.is_empty()).then(|| Value::from(cause)));
+    put(&mut of, "time", time_ms.map(|ms| Value::from(ms.to_string())));
+    vec![
+        ("PeerStatusChange", json!({ "endpoint": endpoint, "peer": of })),
+        ("EndpointStateChange", json!({ "endpoint": endpoint })),
+    ]
+}
+
+/// The presentation as a number and in words.
+fn presentation(of: Presentation) -> (u8, &'static str) {
+    let words = match of {
+        Presentation::AllowedNotScreened => "Presentation Allowed, Not Screened",
+        Presentation::AllowedPassedScreen => "Presentation Allowed, Passed Screen",
+        Presentation::AllowedFailedScreen => "Presentation Allowed, Failed Screen",
+        Presentation::Allowed => "Presentation Allowed, Network Number",
+        Presentation::ProhibNotScreened => "Presentation Prohibited, Not Screened",
+        Presentation::ProhibPassedScreen => "Presentation Prohibited, Passed Screen",
+        Presentation::ProhibFailedScreen => "Presentation Prohibited, Failed Screen",
+        Presentation::Prohib => "Presentation Prohibited, Network Number",
+        Presentation::Unavailable => "Number Unavailable",
+    };
+    (of.code(), words)
+}

@@ -1,0 +1,291 @@
+//! What there is, as the models that programs read.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use base::BridgeId;
+use call::stasis::{Application, BridgeView, LiveRecording, Playback, Topic};
+use call::{Core, DeviceState, Notice, Snapshot, bridge_name};
+use serde_json::{Map, Value, json};
+use store::date::Zone;
+
+use super::time::stamp;
+use crate::site::Site;
+
+/// What does not change of a channel, or is known of one that is gone: events speak of those too.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fact {
+    created_wall: i64,
+    protocol_id: String,
+    app: &'static str,
+    app_data: String,
+}
+
+/// What is remembered of channels and bridges that somebody hears of; each goes with what it is about.
+#[derive(Default)]
+pub(crate) struct Facts {
+    /// Channels by their names.
+    channels: BTreeMap<Rc<str>, Fact>,
+    /// Bridges of the core: whether one is the inside of a program's bridge, and when it was made.
+    bridges: BTreeMap<(u32, u32), (bool, i64)>,
+}
+
+impl Facts {
+    /// Nobody hears of anything any more.
+    pub fn clear(&mut self) {
+        self.channels.clear();
+        self.bridges.clear();
+    }
+    /// Somebody hears of things from here on: what there is is learnt.
+    pub fn begin(&mut self, core: &Core) {
+        for (id, members) in core.bridges() {
+            let created =
+                members.iter().filter_map(|id| core.get(*id)).map(|channel| channel.created_wall).max();
+            let is_inside = core.stasis_bridge_with(id).is_some();
+            let created = created.unwrap_or_else(|| core.services.wall.now_micros());
+            self.bridges.insert((id.slot, id.generation), (is_inside, created));
+        }
+    }
+    /// Learns of what comes, before events are made of it.
+    pub fn note(&mut self, core: &Core, notice: &Notice) {
+        if let Notice::BridgeCreate { bridge, creator } = notice {
+            let made = (*creator == "Stasis", core.services.wall.now_micros());
+            self.bridges.insert((bridge.slot, bridge.generation), made);
+        }
+    }
+    /// Forgets what is gone, after events were made of it.
+    pub fn forget(&mut self, notice: &Notice) {
+        match notice {
+            Notice::Hangup { channel, .. } => drop(self.channels.remove(&channel.name)),
+            Notice::BridgeDestroy { bridge } => {
+                self.bridges.remove(&(bridge.slot, bridge.generation));
+            }
+            _ => {}
+        }
+    }
+    /// Whether a bridge of the core is the inside of a program's.
+    pub fn is_inside(&self, bridge: BridgeId) -> bool {
+        self.bridges.get(&(bridge.slot, bridge.generation)).is_some_and(|(is_inside, _)| *is_inside)
+    }
+    /// What is known of a channel; remembered while it is there.
+    fn of(&mut self, site: &Site, core: &Core, name: &Rc<str>) -> Fact {
+        let known = core.by_name(name).and_then(|id| core.get(id));
+        let Some(channel) = known else { return self.channels.get(name).cloned().unwrap_or_default() };
+        let before = self.channels.get(name).map(|fact| fact.protocol_id.clone()).filter(|id| !id.is_empty());
+        let fact = Fact {
+            created_wall: channel.created_wall,
+            protocol_id: before.unwrap_or_else(|| protocol_id(site, core, channel.id)),
+            app: channel.app,
+            app_data: channel.app_data.clone(),
+        };
+        self.channels.insert(name.clone(), fact.clone());
+        fact
+    }
+}
+
+/// The Call-ID of a channel of SIP; empty for others.
+fn protocol_id(site: &Site, core: &Core, id: base::ChannelId) -> String {
+    let Ok(mut sip) = site.sip.try_borrow_mut() else { return String::new() };
+    sip.call_id(core, id).map(|id| String::from_utf8_lossy(&id).into_owned()).unwrap_or_default()
+}
+
+/// Makes models of what there is.
+pub(super) struct View<'a> {
+    pub site: &'a Site,
+    pub core: &'a Core,
+    pub facts: &'a mut Facts,
+    /// `channelvars` of ari.conf.
+    pub variables: &'a [String],
+    pub zone: Rc<Zone>,
+}
+
+impl View<'_> {
+    /// A moment, microseconds since the Unix epoch.
+    pub fn moment(&self, micros: i64) -> Value {
+        Value::from(stamp(micros, &self.zone))
+    }
+    /// Channel.
+    pub fn channel(&mut self, of: &Snapshot) -> Value {
+        let fact = self.facts.of(self.site, self.core, &of.name);
+        let mut out = json!({
+            "id": &*of.uniqueid,
+            "name": &*of.name,
+            "state": of.state.name(),
+            "protocol_id": fact.protocol_id,
+            "caller": { "name": of.caller.name(), "number": of.caller.number() },
+            "connected": { "name": of.connected.name(), "number": of.connected.number() },
+            "accountcode": of.account,
+            "dialplan": {
+                "context": of.location.context,
+                "exten": of.location.exten,
+                "priority": of.location.priority,
+                "app_name": fact.app,
+                "app_data": fact.app_data,
+            },
+            "creationtime": self.moment(fact.created_wall),
+            "language": of.language,
+        });
+        if !self.variables.is_empty()
+            && let Some(out) = out.as_object_mut()
+        {
+            let channel = self.core.by_name(&of.name).and_then(|id| self.core.get(id));
+            let value =
+                |name: &String| channel.and_then(|channel| channel.vars.get_name(name)).unwrap_or_default();
+            let pairs: Map<String, Value> =
+                self.variables.iter().map(|name| (name.clone(), Value::from(value(name)))).collect();
+            out.insert("channelvars".into(), Value::Object(pairs));
+        }
+        out
+    }
+    /// A bridge that a program has made.
+    pub fn bridge(&self, of: &BridgeView) -> Value {
+        let channels: Vec<&str> = of.channels.iter().map(|id| &**id).collect();
+        let technology = match (of.kind.name(), channels.len()) {
+            ("holding", _) => "holding_bridge",
+            (_, 0..=2) => "simple_bridge",
+            _ => "softmix",
+        };
+        json!({
+            "id": &*of.id,
+            "technology": technology,
+            "bridge_type": of.kind.name(),
+            "bridge_class": "stasis",
+            "creator": "Stasis",
+            "name": of.name,
+            "channels": channels,
+            "video_mode": "none",
+            "creationtime": self.moment(of.created_wall),
+        })
+    }
+    /// A bridge that calls have made.
+    pub fn plain_bridge(&self, of: BridgeId) -> Value {
+        let members = self.core.bridge_members(of).iter();
+        let channels: Vec<&str> =
+            members.filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
+        let known = self.facts.bridges.get(&(of.slot, of.generation)).map(|(_, created)| *created);
+        // One that nobody has heard of: a bridge says no more of itself than who is in it.
+        let eldest = || {
+            let members = self.core.bridge_members(of).iter().filter_map(|id| self.core.get(*id));
+            members.map(|channel| channel.created_wall).max()
+        };
+        let created = known.or_else(eldest).unwrap_or_else(|| self.core.services.wall.now_micros());
+        json!({
+            "id": bridge_name(of),
+            "technology": "simple_bridge",
+            "bridge_type": "mixing",
+            "bridge_class": "basic",
+            "creator": "",
+            "name": "",
+            "channels": channels,
+            "video_mode": "none",
+            "creationtime": self.moment(created),
+        })
+    }
+    /// Endpoint; `None` when the technology has none of this name.
+    pub fn endpoint(&self, tech: &str, resource: &str) -> Option<Value> {
+        let state = state_of_endpoint(self.site, self.core, tech, resource)?;
+        Some(self.endpoint_in(tech, resource, state))
+    }
+    /// Endpoint, when its state is known.
+    pub fn endpoint_in(&self, tech: &str, resource: &str, state: DeviceState) -> Value {
+        let own = format!("{tech}/{resource}-");
+        let channels: Vec<&str> = self
+            .core
+            .channels()
+            .filter(|channel| {
+                channel.name.rsplit_once('-').is_some_and(|(device, _)| *device == own[..own.len() - 1])
+            })
+            .map(|channel| &*channel.uniqueid)
+            .collect();
+        let state = match state {
+            DeviceState::Unavailable => "offline",
+            DeviceState::Unknown | DeviceState::Invalid => "unknown",
+            _ => "online",
+        };
+        json!({ "technology": tech, "resource": resource, "state": state, "channel_ids": channels })
+    }
+}
+
+/// What an endpoint does; `None` when there is no such endpoint.
+pub(super) fn state_of_endpoint(site: &Site, core: &Core, tech: &str, resource: &str) -> Option<DeviceState> {
+    match tech {
+        "PJSIP" => {
+            let sip = site.sip.try_borrow().ok()?;
+            let rows = sip.endpoint_rows(Some(resource), core);
+            rows.first().map(|row| row.state)
+        }
+        "IAX2" => {
+            let iax = site.iax.try_borrow().ok()?;
+            let known = iax.config().peers.contains_key(resource);
+            known.then(|| call::Tech::device_state(&*iax, core, resource))
+        }
+        _ => None,
+    }
+}
+
+/// Playback.
+pub(super) fn playback(of: &Playback) -> Value {
+    let mut out = json!({
+        "id": &*of.id,
+        "media_uri": of.media_uri(),
+        "target_uri": of.target.uri(),
+        "language": of.language,
+        "state": of.state.name(),
+    });
+    if let (Some(next), Some(out)) = (of.next_media_uri(), out.as_object_mut()) {
+        out.insert("next_media_uri".into(), Value::from(next));
+    }
+    out
+}
+
+/// LiveRecording.
+pub(super) fn recording(of: &LiveRecording) -> Value {
+    let mut out = json!({
+        "name": &*of.name,
+        "format": of.format,
+        "target_uri": of.target.uri(),
+        "state": of.state.name(),
+    });
+    let Some(fields) = out.as_object_mut() else { return out };
+    let seconds =
+        |time: core::time::Duration| Value::from((time.as_millis() as u64).saturating_add(500) / 1_000);
+    if let Some(duration) = of.duration {
+        fields.insert("duration".into(), seconds(duration));
+        if let Some(silence) = of.silence {
+            fields.insert("talking_duration".into(), seconds(duration.saturating_sub(silence)));
+            fields.insert("silence_duration".into(), seconds(silence));
+        }
+    }
+    if !of.cause.is_empty() {
+        fields.insert("cause".into(), Value::from(of.cause.as_str()));
+    }
+    out
+}
+
+/// Application.
+pub(super) fn application(name: &str, of: &Application) -> Value {
+    let (mut channels, mut bridges, mut endpoints, mut devices) = (vec![], vec![], vec![], vec![]);
+    for topic in of.listens_to() {
+        match topic {
+            Topic::Channel(id) => {
+                channels.push(if id.is_empty() { "__AST_CHANNEL_ALL_TOPIC".into() } else { id.clone() })
+            }
+            Topic::Bridge(id) => {
+                bridges.push(if id.is_empty() { "__AST_BRIDGE_ALL_TOPIC".into() } else { id.clone() })
+            }
+            Topic::Endpoint(tech, None) => endpoints.push(tech.clone()),
+            Topic::Endpoint(tech, Some(resource)) => endpoints.push(format!("{tech}/{resource}")),
+            Topic::DeviceState(name) => devices.push(name.clone()),
+        }
+    }
+    let kinds = |list: &[String]| list.iter().map(|kind| json!({ "type": kind })).collect::<Vec<_>>();
+    json!({
+        "name": name,
+        "channel_ids": channels,
+        "bridge_ids": bridges,
+        "endpoint_ids": endpoints,
+        "device_names": devices,
+        "events_allowed": kinds(&of.allowed),
+        "events_disallowed": kinds(&of.disallowed),
+    })
+}

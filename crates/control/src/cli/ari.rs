@@ -1,0 +1,217 @@
+//! The REST interface: who may use it, which programs are connected, and what each listens to.
+
+use std::fmt::Write as _;
+
+use call::stasis::Topic;
+use serde_json::{Value, json};
+
+use super::text::{clean, s, yes_no};
+use super::{Ask, Cli, Row, Said, show, verb};
+
+pub(super) const ROWS: &[Row] = &[
+    show(
+        "ari show status",
+        "Shows whether the REST interface is served, and how much it is used.",
+        "enabled users connections channels events requests",
+        Cli::ari_show_status,
+    ),
+    show(
+        "ari show users",
+        "Lists users of the REST interface.",
+        "users [name read_only]",
+        Cli::ari_show_users,
+    ),
+    show(
+        "ari show user <user>",
+        "Shows one user of the REST interface; never its password.",
+        "name read_only restricted",
+        Cli::ari_show_user,
+    ),
+    show(
+        "ari show apps",
+        "Lists applications that programs hear for.",
+        "apps [name active subscribes_all channels debug]",
+        Cli::ari_show_apps,
+    ),
+    show(
+        "ari show app <app>",
+        "Shows what one application listens to.",
+        "name active subscribes_all debug channels bridges endpoints devices",
+        Cli::ari_show_app,
+    ),
+    verb(
+        "ari set debug <app> on|off",
+        "Logs events of one application, as they are sent, or logs them no more.",
+        Cli::ari_set_debug,
+    ),
+];
+
+impl Cli {
+    fn ari_show_status(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let core = self.site.shard.core.borrow();
+        let sight = self.site.ari.borrow();
+        let enabled = snapshot.ari.is_served() && snapshot.http.enabled;
+        let channels = core.stasis.channel_count();
+        let data = || {
+            json!({
+                "enabled": enabled,
+                "users": snapshot.ari.users.len(),
+                "connections": sight.connected.len(),
+                "channels": channels,
+                "events": sight.events,
+                "requests": sight.requests,
+            })
+        };
+        let text = || {
+            let mut out = format!("ARI Status:\nEnabled: {}\n", yes_no(enabled));
+            let _ = writeln!(out, "Users: {}", snapshot.ari.users.len());
+            let _ = writeln!(out, "Connections: {}", sight.connected.len());
+            for (user, peer, apps, _) in &sight.connected {
+                let _ = writeln!(out, "  {} at {peer} for {}", clean(user), clean(&apps.join(",")));
+            }
+            let _ = writeln!(out, "Channels: {channels}");
+            let _ = writeln!(out, "Events sent: {}\nRequests answered: {}", sight.events, sight.requests);
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_show_users(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let users = &snapshot.ari.users;
+        let data = || {
+            let rows: Vec<Value> = users
+                .iter()
+                .map(|(name, user)| json!({ "name": name, "read_only": user.read_only }))
+                .collect();
+            json!({ "users": rows })
+        };
+        let text = || {
+            let mut out = String::from("r/o?  Username\n----  --------\n");
+            for (name, user) in users {
+                let _ = writeln!(out, "{:<4}  {}", yes_no(user.read_only), clean(name));
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_show_user(&self, ask: &mut Ask<'_>) -> Said {
+        let snapshot = self.site.snapshot.borrow();
+        let name = ask.need("user");
+        let Some(user) = snapshot.ari.users.get(name) else {
+            return Said::failed(format!("User '{}' not found\n", clean(name)));
+        };
+        let restricted = !user.access.is_empty();
+        let data = || json!({ "name": name, "read_only": user.read_only, "restricted": restricted });
+        let text = || {
+            format!(
+                "Username: {}\nRead only?: {}\nACL: {}\n",
+                clean(name),
+                yes_no(user.read_only),
+                yes_no(restricted)
+            )
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_show_apps(&self, ask: &mut Ask<'_>) -> Said {
+        let core = self.site.shard.core.borrow();
+        let sight = self.site.ari.borrow();
+        let rows: Vec<_> = core
+            .stasis
+            .apps()
+            .map(|(name, app)| {
+                (name, app, core.stasis.channels_of(name).count(), sight.debug.contains(&**name))
+            })
+            .collect();
+        let data = || {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|(name, app, channels, debug)| {
+                    json!({
+                        "name": &***name, "active": app.is_active, "subscribes_all": app.subscribes_all,
+                        "channels": channels, "debug": debug,
+                    })
+                })
+                .collect();
+            json!({ "apps": rows })
+        };
+        let text = || {
+            let mut out = format!("{:<25} {:<8} {}\n", "Application Name", "Active", "Channels");
+            let _ = writeln!(out, "{}", "=".repeat(43));
+            for (name, app, channels, _) in &rows {
+                let _ = writeln!(out, "{:<25} {:<8} {channels}", clean(name), yes_no(app.is_active));
+            }
+            let _ = writeln!(out, "{} application{}", rows.len(), s(rows.len()));
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_show_app(&self, ask: &mut Ask<'_>) -> Said {
+        let core = self.site.shard.core.borrow();
+        let sight = self.site.ari.borrow();
+        let name = ask.need("app");
+        let Some(app) = core.stasis.app(name) else {
+            return Said::failed(format!("No such application '{}'\n", clean(name)));
+        };
+        let debug = sight.debug.contains(name);
+        let (mut channels, mut bridges, mut endpoints, mut devices) = (vec![], vec![], vec![], vec![]);
+        for topic in app.listens_to() {
+            match topic {
+                Topic::Channel(id) => channels.push(or_all(id)),
+                Topic::Bridge(id) => bridges.push(or_all(id)),
+                Topic::Endpoint(tech, None) => endpoints.push(tech.clone()),
+                Topic::Endpoint(tech, Some(resource)) => endpoints.push(format!("{tech}/{resource}")),
+                Topic::DeviceState(name) => devices.push(name.clone()),
+            }
+        }
+        let data = || {
+            json!({
+                "name": name, "active": app.is_active, "subscribes_all": app.subscribes_all, "debug": debug,
+                "channels": channels, "bridges": bridges, "endpoints": endpoints, "devices": devices,
+            })
+        };
+        let text = || {
+            let mut out = format!("Name: {}\n", clean(name));
+            let _ = writeln!(out, "  Active: {}", yes_no(app.is_active));
+            let _ = writeln!(out, "  Subscribed to all: {}", yes_no(app.subscribes_all));
+            let _ = writeln!(out, "  Debug: {}", yes_no(debug));
+            for (title, list) in [
+                ("Channels", &channels),
+                ("Bridges", &bridges),
+                ("Endpoints", &endpoints),
+                ("Devices", &devices),
+            ] {
+                let _ = writeln!(out, "  {title}: {}", list.len());
+                for item in list {
+                    let _ = writeln!(out, "    {}", clean(item));
+                }
+            }
+            out
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_set_debug(&self, ask: &mut Ask<'_>) -> Said {
+        let name = ask.need("app").to_owned();
+        let on = ask.choice() == Some("on");
+        if on && self.site.shard.core.borrow().stasis.app(&name).is_none() {
+            return Said::failed(format!("No such application '{}'\n", clean(&name)));
+        }
+        let mut sight = self.site.ari.borrow_mut();
+        match on {
+            true => sight.debug.insert(name.clone()),
+            false => sight.debug.remove(&name),
+        };
+        let state = if on { "on" } else { "off" };
+        Said::done(format!("Debugging on '{}' {state}\n", clean(&name)))
+    }
+}
+
+/// An empty id stands for all.
+fn or_all(id: &str) -> String {
+    if id.is_empty() { "(all)".to_owned() } else { id.to_owned() }
+}
