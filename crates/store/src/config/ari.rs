@@ -13,7 +13,7 @@ const PASSWORD_SYMBOLS: usize = 12;
 options! {
     /// `[general]` of `ari.conf`.
     AriGeneral, "ari.conf", "general", IsIgnored;
-    enabled: YesNo = "no", "Serve the REST interface, by the server of http.conf, at /ari below its prefix.";
+    enabled: YesNo = "yes", "Serve the REST interface, once it has a user, by the server of http.conf, at /ari below its prefix.";
     pretty: YesNo = "no", "Write JSON over several lines, for people.";
     allowed_origins: Names = "", "Origins whose pages may use the interface, such as `https://panel.example.com`; `*` is every page, and none may when it is empty.";
     auth_realm: Text = "Asterisk REST Interface", "Realm that the password is asked for.";
@@ -111,17 +111,13 @@ impl Ari {
     pub(crate) fn check(&self, http: &HttpGeneral, findings: &mut Findings) {
         let general = &self.general;
         let place = general.origin.place_of("enabled");
-        if general.enabled && !http.enabled {
-            let message = "the REST interface is enabled, and http.conf serves nothing";
+        if self.is_served() && !http.enabled {
+            let message = "the REST interface has users, and http.conf serves nothing";
             findings.warning(place, message, "write enabled=yes in [general] of http.conf");
         }
-        if general.enabled && self.users.is_empty() {
+        if general.enabled && general.origin.has("enabled") && self.users.is_empty() {
             let message = "the REST interface has no user, so it is not served";
             findings.warning(place, message, "write a section with type=user and password=");
-        }
-        if !self.users.is_empty() && !general.origin.has("enabled") {
-            let message = "the REST interface has users and is off unless enabled=yes is written";
-            findings.warning(place, message, "write enabled=yes in [general]");
         }
         let beyond = http.bindaddr.is_some_and(|bind| !bind.ip.is_loopback());
         if self.is_served() && http.enabled && beyond {
@@ -222,9 +218,17 @@ mod tests {
     }
 
     #[test]
-    fn it_is_off_until_it_is_enabled_and_has_a_user() {
-        assert!(!read("[general]\nenabled=yes\n").0.is_served());
-        assert!(!read("[a]\ntype=user\npassword=a-long-password\n").0.is_served());
+    fn it_is_served_as_soon_as_it_has_a_user_unless_it_is_switched_off() {
+        let user = "[a]\ntype=user\npassword=a-long-password\n";
+        for (text, is_served) in [
+            (user.to_owned(), true),
+            (format!("[general]\npretty=yes\n{user}"), true),
+            (format!("[general]\nenabled=no\n{user}"), false),
+            ("[general]\nenabled=yes\n".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(read(&text).0.is_served(), is_served, "{text}");
+        }
         let (ari, _) = read(
             "[general]\nenabled=yes\nallowed_origins=https://a.example,https://b.example\nchannelvars=A,B\n",
         );
