@@ -13,6 +13,7 @@ const FAMILIES: &[&str] = &[
     "auth-",
     "call-fwd-",
     "conf-",
+    "dictate/",
     "dir-",
     "do-not-disturb",
     "followme/",

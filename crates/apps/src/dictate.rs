@@ -53,7 +53,7 @@ Hearing:
   8  three seconds on
 Recording, which goes on behind what is there:
   8  erases all
-The prompts are dictate/… of Asterisk's; where they are not installed each is a beep.",
+The prompts are dictate/…; one that is not installed in the channel's language is a beep.",
     run: Run::Story(|call, text| Box::pin(async move { run(&call, &text).await })),
 }];
 
