@@ -4,6 +4,7 @@
 //! than one, and so does whoever asks.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
@@ -27,6 +28,8 @@ enum Outcome {
     Found(Vec<Option<Row>>),
     /// The database would not have them all; each may still be asked alone.
     Refused,
+    /// The time of the first of them was over.
+    Slow,
     Failed {
         failure: Failure,
         /// The program that spoke ODBC has ended over it.
@@ -60,19 +63,17 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
         let tables = self.tables.clone();
         self.tasks.spawn(async move {
             let first = jobs.iter().map(|job| job.handed).min().unwrap_or_else(Instant::now);
-            let (outcome, keeps) =
-                match timeout_at(first + within, whole(ask(&mut link, &tables, &jobs))).await {
-                    Ok(Ok(rows)) => (Outcome::Found(rows), true),
-                    Ok(Err(trouble)) if trouble.leaves_link() => (Outcome::Refused, true),
-                    Ok(Err(trouble)) => {
-                        let has_ended = matches!(trouble, Trouble::Ended(_));
-                        (Outcome::Failed { failure: failure(trouble, name), has_ended }, false)
-                    }
-                    // What it goes on saying belongs to nobody: the connection is closed.
-                    Err(_) => {
-                        (Outcome::Failed { failure: Failure::Slow { name, within }, has_ended: false }, false)
-                    }
-                };
+            let asked = timeout_at(first + within, whole(ask(&mut link, &tables, &jobs))).await;
+            let (outcome, keeps) = match asked {
+                Ok(Ok(rows)) => (Outcome::Found(rows), true),
+                Ok(Err(trouble)) if trouble.leaves_link() => (Outcome::Refused, true),
+                Ok(Err(trouble)) => {
+                    let has_ended = matches!(trouble, Trouble::Ended(_));
+                    (Outcome::Failed { failure: failure(trouble, name), has_ended }, false)
+                }
+                // What it goes on saying belongs to nobody: the connection is closed.
+                Err(_) => (Outcome::Slow, false),
+            };
             super::Done::Together(Done { link: keeps.then_some(link), jobs, outcome })
         });
     }
@@ -92,6 +93,18 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
                     self.waiting.push_front(Job { is_alone: true, ..job });
                 }
             }
+            Outcome::Slow => {
+                let within = self.settings.query_within;
+                let slow = Failure::Slow { name: self.settings.name.clone(), within };
+                self.heard(&Err(slow.clone()), keeps_link, false);
+                for job in jobs.into_iter().rev() {
+                    if has_time(&job, within, Instant::now()) {
+                        self.waiting.push_front(Job { is_alone: true, ..job });
+                    } else {
+                        self.settle(job, Err(slow.clone()));
+                    }
+                }
+            }
             Outcome::Failed { failure, has_ended } => {
                 self.heard(&Err(failure.clone()), keeps_link, has_ended);
                 for job in jobs.into_iter().rev() {
@@ -100,6 +113,11 @@ impl<T: FnMut(Told) -> bool> Pool<T> {
             }
         }
     }
+}
+
+/// Whether one that was asked with others, whose time was over, is to be asked again: it came later.
+fn has_time(job: &Job, within: Duration, now: Instant) -> bool {
+    now < job.handed + within
 }
 
 async fn ask(link: &mut Link, tables: &Tables, jobs: &[Job]) -> Result<Vec<Option<Row>>, Trouble> {
@@ -160,5 +178,15 @@ mod tests {
         }
         let mut refused: VecDeque<Job> = [Job { is_alone: true, ..one() }, one()].into();
         assert!(take(&mut refused, 1).is_none(), "one that was refused is in front");
+    }
+
+    #[test]
+    fn who_came_later_is_not_late_because_the_first_is() {
+        let (within, job) = (Duration::from_secs(3), one());
+        let first = job.handed;
+        for (after, expected) in [(0, false), (1, true), (2_999, true)] {
+            let job = Job { handed: first + Duration::from_millis(after), ..one() };
+            assert_eq!(has_time(&job, within, first + within), expected, "{after} ms after the first");
+        }
     }
 }
