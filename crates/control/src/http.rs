@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::ami::{WebAnswer, WebForm, WebRequest, escaped};
 use crate::ari::AriRequest;
+use crate::base64;
 use crate::crowd::Crowd;
 use crate::metrics;
 use crate::site::Site;
@@ -557,24 +558,9 @@ fn length(request: &httparse::Request<'_, '_>) -> Result<usize, ()> {
 /// a pair is never right.
 fn is_basic(given: &[u8], user: &str, password: &str) -> bool {
     let Some((scheme, token)) = given.split_at_checked(6) else { return false };
-    let wanted = base64(format!("{user}:{password}").as_bytes());
+    let wanted = base64::encode(format!("{user}:{password}").as_bytes());
     let equal: bool = token.trim_ascii().ct_eq(wanted.as_bytes()).into();
     equal && scheme.eq_ignore_ascii_case(b"Basic ") && !user.is_empty() && !password.is_empty()
-}
-
-/// RFC 4648 §4.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            let symbol = SYMBOLS[(bits >> (18 - 6 * n)) as usize % 64];
-            out.push(if n <= group.len() { char::from(symbol) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

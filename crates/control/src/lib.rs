@@ -3,6 +3,7 @@
 
 pub mod ami;
 pub mod ari;
+mod base64;
 pub mod cli;
 pub mod cli_client;
 pub mod console;

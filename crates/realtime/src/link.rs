@@ -500,7 +500,7 @@ impl Link {
         Rewrite { key, columns, rows, .. }: &Rewrite,
     ) -> Result<u64, Trouble> {
         let (dialect, mut rows) = (self.dialect(), rows.as_slice());
-        let most = if dialect.knows_cases() { REWRITTEN_MAX } else { 1 };
+        let most = if dialect.is_known() { REWRITTEN_MAX } else { 1 };
         let mut changed = 0;
         while let Some(together) = rows.len().checked_ilog2().map(|log| most.min(1 << log)) {
             let (now, later) = rows.split_at(together);

@@ -101,12 +101,9 @@ fn shown(name: &str) -> String {
 }
 
 impl Dialect {
-    /// Whether it takes a list of values, and says how many rows are wanted at most, as [`Self::load_any`] spells it.
-    pub(crate) const fn knows_lists(self) -> bool {
-        !matches!(self, Self::Other { .. })
-    }
-    /// Whether it finds out by itself what type a value of a `CASE` has.
-    pub(crate) const fn knows_cases(self) -> bool {
+    /// Whether what it understands is known: lists of values, a limit as [`Self::load_any`] spells it, and values of a `CASE`
+    /// whose type it finds out by itself.
+    pub(crate) const fn is_known(self) -> bool {
         !matches!(self, Self::Other { .. })
     }
     const fn quote(self) -> Option<char> {

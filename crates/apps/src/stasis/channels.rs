@@ -9,6 +9,7 @@ use call::stasis::{Digits, IfExists, LiveRecording, Order, Playback, StasisError
 use call::{Chan, ChanState, Indication, Location, Shard};
 
 use super::media;
+use super::origin::check_app;
 use crate::Call;
 
 /// Most digits of one order.
@@ -217,9 +218,7 @@ pub fn continue_in_dialplan(shard: &Rc<Shard>, channel: &str, to: &Continue) -> 
 
 /// Gives a channel to another program. That it is not there the first one hears by an event, and keeps the channel.
 pub fn move_to(shard: &Rc<Shard>, channel: &str, app: &str, told: Vec<String>) -> Result<(), StasisError> {
-    if app.is_empty() || app.len() > call::stasis::APP_NAME_BYTES_MAX || told.len() > call::stasis::ARGS_MAX {
-        return Err(StasisError::BadRequest("app is missing or too long".into()));
-    }
+    check_app(app, &told)?;
     order(shard, channel, Order::Move(app.into(), told))
 }
 

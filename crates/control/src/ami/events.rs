@@ -299,7 +299,12 @@ pub(crate) fn extension_status(state: DeviceState) -> (i8, &'static str) {
 
 /// The presentation as `CID-CallingPres` says it.
 fn presentation(of: Presentation) -> String {
-    let text = match of {
+    format!("{} ({})", of.code(), presentation_words(of))
+}
+
+/// The presentation in words.
+pub(crate) const fn presentation_words(of: Presentation) -> &'static str {
+    match of {
         Presentation::AllowedNotScreened => "Presentation Allowed, Not Screened",
         Presentation::AllowedPassedScreen => "Presentation Allowed, Passed Screen",
         Presentation::AllowedFailedScreen => "Presentation Allowed, Failed Screen",
@@ -309,8 +314,7 @@ fn presentation(of: Presentation) -> String {
         Presentation::ProhibFailedScreen => "Presentation Prohibited, Failed Screen",
         Presentation::Prohib => "Presentation Prohibited, Network Number",
         Presentation::Unavailable => "Number Unavailable",
-    };
-    format!("{} ({text})", of.code())
+    }
 }
 
 /// How long the process runs, and since when its configuration is in force.

@@ -11,6 +11,7 @@ use store::config::ari::AriUser;
 use subtle::ConstantTimeEq as _;
 
 use super::AriRequest;
+use crate::base64;
 use crate::http::form;
 use crate::site::Site;
 
@@ -95,31 +96,9 @@ pub(super) fn attempt(event: &'static str, peer: SocketAddr, name: &str) -> Atte
     }
 }
 
-/// Bytes of base64 (RFC 4648 §4), with or without padding.
+/// Bytes of base64, with or without padding.
 fn unbased(text: &str) -> Option<Vec<u8>> {
-    let value = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(digits.len());
-    for group in digits.chunks(4) {
-        let mut bits = 0_u32;
-        for digit in group {
-            bits = bits << 6 | u32::from(value(*digit)?);
-        }
-        if group.len() == 1 {
-            return None;
-        }
-        bits <<= 6 * (4 - group.len());
-        let [_, a, b, c] = bits.to_be_bytes();
-        bytes.extend([a, b, c].into_iter().take(group.len() * 6 / 8));
-    }
-    Some(bytes)
+    base64::decode(text.trim_end_matches('=').as_bytes())
 }
 
 #[cfg(test)]

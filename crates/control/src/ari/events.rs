@@ -5,6 +5,7 @@ use call::{Notice, Presentation, Snapshot};
 use serde_json::{Map, Value, json};
 
 use super::view::{View, playback, recording, state_of_endpoint};
+use crate::ami::presentation_words;
 
 /// An event: its name, and what it says beside the fields that all have.
 pub(super) type Event = (&'static str, Value);
@@ -266,16 +267,5 @@ fn peer_status(
 
 /// The presentation as a number and in words.
 fn presentation(of: Presentation) -> (u8, &'static str) {
-    let words = match of {
-        Presentation::AllowedNotScreened => "Presentation Allowed, Not Screened",
-        Presentation::AllowedPassedScreen => "Presentation Allowed, Passed Screen",
-        Presentation::AllowedFailedScreen => "Presentation Allowed, Failed Screen",
-        Presentation::Allowed => "Presentation Allowed, Network Number",
-        Presentation::ProhibNotScreened => "Presentation Prohibited, Not Screened",
-        Presentation::ProhibPassedScreen => "Presentation Prohibited, Passed Screen",
-        Presentation::ProhibFailedScreen => "Presentation Prohibited, Failed Screen",
-        Presentation::Prohib => "Presentation Prohibited, Network Number",
-        Presentation::Unavailable => "Number Unavailable",
-    };
-    (of.code(), words)
+    (of.code(), presentation_words(of))
 }

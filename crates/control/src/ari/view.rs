@@ -39,11 +39,8 @@ impl Facts {
     /// Somebody hears of things from here on: what there is is learnt.
     pub fn begin(&mut self, core: &Core) {
         for (id, members) in core.bridges() {
-            let created =
-                members.iter().filter_map(|id| core.get(*id)).map(|channel| channel.created_wall).max();
             let is_inside = core.stasis_bridge_with(id).is_some();
-            let created = created.unwrap_or_else(|| core.services.wall.now_micros());
-            self.bridges.insert((id.slot, id.generation), (is_inside, created));
+            self.bridges.insert((id.slot, id.generation), (is_inside, made_at(core, members)));
         }
     }
     /// Learns of what comes, before events are made of it.
@@ -81,6 +78,12 @@ impl Facts {
         self.channels.insert(name.clone(), fact.clone());
         fact
     }
+}
+
+/// When a bridge was made that nobody has heard of, as near as can be told: it says no more of itself than who is in it.
+fn made_at(core: &Core, members: &[base::ChannelId]) -> i64 {
+    let created = members.iter().filter_map(|id| core.get(*id)).map(|channel| channel.created_wall).max();
+    created.unwrap_or_else(|| core.services.wall.now_micros())
 }
 
 /// The Call-ID of a channel of SIP; empty for others.
@@ -163,12 +166,7 @@ impl View<'_> {
         let channels: Vec<&str> =
             members.filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
         let known = self.facts.bridges.get(&(of.slot, of.generation)).map(|(_, created)| *created);
-        // One that nobody has heard of: a bridge says no more of itself than who is in it.
-        let eldest = || {
-            let members = self.core.bridge_members(of).iter().filter_map(|id| self.core.get(*id));
-            members.map(|channel| channel.created_wall).max()
-        };
-        let created = known.or_else(eldest).unwrap_or_else(|| self.core.services.wall.now_micros());
+        let created = known.unwrap_or_else(|| made_at(self.core, self.core.bridge_members(of)));
         json!({
             "id": bridge_name(of),
             "technology": "simple_bridge",
@@ -188,13 +186,11 @@ impl View<'_> {
     }
     /// Endpoint, when its state is known.
     pub fn endpoint_in(&self, tech: &str, resource: &str, state: DeviceState) -> Value {
-        let own = format!("{tech}/{resource}-");
+        let own = format!("{tech}/{resource}");
         let channels: Vec<&str> = self
             .core
             .channels()
-            .filter(|channel| {
-                channel.name.rsplit_once('-').is_some_and(|(device, _)| *device == own[..own.len() - 1])
-            })
+            .filter(|channel| channel.name.rsplit_once('-').is_some_and(|(device, _)| *device == *own))
             .map(|channel| &*channel.uniqueid)
             .collect();
         let state = match state {

@@ -10,7 +10,7 @@ use tungstenite::error::{CapacityError, Error};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
-use super::base64;
+use crate::base64;
 
 /// Longest message, bytes: the longest SIP message there may be.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -97,7 +97,7 @@ pub fn upgrade(
     {
         return Err(FORBIDDEN);
     }
-    let accept = base64(&Sha1::new().chain_update(key).chain_update(KEY_END).finalize());
+    let accept = base64::encode(&Sha1::new().chain_update(key).chain_update(KEY_END).finalize());
     Ok(format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \
          {accept}\r\n{protocol}\r\n"

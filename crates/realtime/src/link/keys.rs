@@ -30,7 +30,7 @@ impl Link {
         keys: &Keys<'_>,
     ) -> Result<Vec<Option<Row>>, Trouble> {
         let table = self.table(tables, keys.table).await?;
-        let key = table.column(keys.column).filter(|key| key.is_text && self.dialect().knows_lists());
+        let key = table.column(keys.column).filter(|key| key.is_text && self.dialect().is_known());
         let key = key.and_then(|key| table.columns.iter().position(|column| column == key));
         let mut found = Vec::with_capacity(keys.values.len());
         let mut rest = keys.values.as_slice();

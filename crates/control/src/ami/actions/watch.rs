@@ -6,6 +6,7 @@ use driver::sip::NotifyTo;
 
 use super::super::events;
 use super::super::table::{ActionRow, After, Done, Turn, may, must};
+use crate::base64;
 
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
@@ -143,7 +144,7 @@ fn send(turn: &mut Turn<'_>) -> Done {
     }
     let body = match turn.get("Base64Body") {
         Some(coded) => {
-            let bytes = base64(coded).ok_or("Base64Body is not base64")?;
+            let bytes = padded(coded).ok_or("Base64Body is not base64")?;
             String::from_utf8(bytes).map_err(|_| "Base64Body is no text")?
         }
         None => turn.get("Body").unwrap_or_default().to_owned(),
@@ -160,32 +161,14 @@ fn send(turn: &mut Turn<'_>) -> Done {
     }
 }
 
-/// Bytes of base64 (RFC 4648 §4); white space is left out.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let value = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
+/// Bytes of base64 with its padding; white space is left out.
+fn padded(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let end = digits.iter().position(|byte| *byte == b'=').unwrap_or(digits.len());
-    let padded = digits.get(end..)?.iter().all(|byte| *byte == b'=')
+    let is_padded = digits.get(end..)?.iter().all(|byte| *byte == b'=')
         && digits.len().is_multiple_of(4)
         && digits.len() - end < 3;
-    let mut bytes = Vec::with_capacity(end);
-    for group in digits.get(..end).filter(|_| padded)?.chunks(4) {
-        let mut bits = 0_u32;
-        for digit in group {
-            bits = bits << 6 | u32::from(value(*digit)?);
-        }
-        bits <<= 6 * (4 - group.len());
-        let [_, a, b, c] = bits.to_be_bytes();
-        bytes.extend([a, b, c].into_iter().take(group.len() * 6 / 8));
-    }
-    Some(bytes)
+    base64::decode(digits.get(..end).filter(|_| is_padded)?)
 }
 
 fn inbound(turn: &mut Turn<'_>) -> Done {

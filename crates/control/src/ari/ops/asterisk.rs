@@ -262,11 +262,11 @@ fn rotate(asked: &mut Asked<'_>) -> Done {
 }
 
 fn variable(asked: &mut Asked<'_>) -> Done {
-    let value = read_variable(asked, None, asked.need("variable"))?;
+    let value = read_variable(asked, asked.need("variable"))?;
     Ok(Answer::Found(json!({ "value": value })))
 }
 
 fn set_variable(asked: &mut Asked<'_>) -> Done {
-    write_variable(asked, None, asked.need("variable"), asked.get("value").unwrap_or_default())?;
+    write_variable(asked, asked.need("variable"), asked.get("value").unwrap_or_default())?;
     Ok(Answer::Nothing)
 }

@@ -62,22 +62,15 @@ impl From<StasisError> for Fault {
     }
 }
 
-/// A handle on a channel; without one, functions and globals still answer.
-fn call_on(asked: &Asked<'_>, channel: Option<ChannelId>) -> Call {
-    let id = channel.unwrap_or(ChannelId::new(u32::MAX, u32::MAX));
-    Call::new(Chan::new(asked.site.shard.clone(), id))
+/// What functions and globals answer on that want no channel.
+fn nowhere(asked: &Asked<'_>) -> Call {
+    Call::new(Chan::new(asked.site.shard.clone(), ChannelId::new(u32::MAX, u32::MAX)))
 }
 
-/// The name of the function that a variable's name calls.
-fn function(name: &str) -> Option<&str> {
-    name.split_once('(').map(|(function, _)| function.trim())
-}
-
-/// Programs reach functions that act on calls, and no others unless the site says `live_dangerously`.
-fn may(asked: &Asked<'_>, name: &str, is_plain: fn(&str) -> bool) -> Result<(), Fault> {
-    let is_trusted = || asked.site.shard.core.borrow().settings.live_dangerously;
-    match function(name) {
-        Some(function) if !is_plain(function) && !is_trusted() => Err(Fault::new(
+/// Refuses a name that calls a function which reaches further than programs may.
+fn may(name: &str, is_reached: fn(&str) -> bool) -> Result<(), Fault> {
+    match name.split_once('(').map(|(function, _)| function.trim()) {
+        Some(function) if !is_reached(function) => Err(Fault::new(
             403,
             format!("{function} reaches beyond calls, which live_dangerously of asterisk.conf would allow"),
         )),
@@ -85,31 +78,22 @@ fn may(asked: &Asked<'_>, name: &str, is_plain: fn(&str) -> bool) -> Result<(), 
     }
 }
 
-/// The value of a variable or function.
-fn read_variable(asked: &Asked<'_>, channel: Option<ChannelId>, name: &str) -> Result<String, Fault> {
-    may(asked, name, capability::is_plain_to_read)?;
-    let call = call_on(asked, channel);
+/// The value of a global variable, or of a function that wants no channel.
+fn read_variable(asked: &Asked<'_>, name: &str) -> Result<String, Fault> {
+    may(name, may_read(asked))?;
+    let call = nowhere(asked);
     let value = if name.ends_with(')') { Some(call.read(name)) } else { call.get(name) };
     value.ok_or_else(|| Fault::not_found("Provided variable was not found"))
 }
 
-/// Sets a variable, or writes a function.
-fn write_variable(
-    asked: &Asked<'_>,
-    channel: Option<ChannelId>,
-    name: &str,
-    value: &str,
-) -> Result<(), Fault> {
-    may(asked, name, capability::is_plain_to_write)?;
-    let call = call_on(asked, channel);
-    if name.ends_with(')') {
-        if !call.assign(name, value) {
-            return Err(Fault::bad("the function is not written to"));
-        }
-    } else if channel.is_some() {
-        call.set(name, value);
-    } else {
+/// Sets a global variable, or writes a function that wants no channel.
+fn write_variable(asked: &Asked<'_>, name: &str, value: &str) -> Result<(), Fault> {
+    may(name, may_write(asked))?;
+    let call = nowhere(asked);
+    if !name.ends_with(')') {
         call.set_global(name, value);
+    } else if !call.assign(name, value) {
+        return Err(Fault::bad("the function is not written to"));
     }
     Ok(())
 }
@@ -119,20 +103,17 @@ fn variables(asked: &Asked<'_>) -> Result<Vec<(String, String)>, Fault> {
     asked.pairs("variables")
 }
 
+/// Programs reach functions that act on calls, and no others unless the site says `live_dangerously`.
+fn reached(asked: &Asked<'_>, is_plain: fn(&str) -> bool) -> fn(&str) -> bool {
+    if asked.site.shard.core.borrow().settings.live_dangerously { |_| true } else { is_plain }
+}
+
 /// Which functions may be read.
 fn may_read(asked: &Asked<'_>) -> fn(&str) -> bool {
-    if asked.site.shard.core.borrow().settings.live_dangerously {
-        |_| true
-    } else {
-        capability::is_plain_to_read
-    }
+    reached(asked, capability::is_plain_to_read)
 }
 
 /// Which functions may be written.
 fn may_write(asked: &Asked<'_>) -> fn(&str) -> bool {
-    if asked.site.shard.core.borrow().settings.live_dangerously {
-        |_| true
-    } else {
-        capability::is_plain_to_write
-    }
+    reached(asked, capability::is_plain_to_write)
 }

@@ -18,7 +18,7 @@ fn every_method_asks_for_a_password_and_users_who_look_may_only_get() {
         for by_key in [false, true] {
             for (method, wanted) in ["GET", "POST", "PUT", "DELETE"].into_iter().zip(expected) {
                 let target = if method == "GET" { "/channels" } else { "/channels/none/nothing" };
-                let token = crate::http::base64(pair.as_bytes());
+                let token = crate::base64::encode(pair.as_bytes());
                 let (query, header) = match (pair.is_empty(), by_key) {
                     (true, _) => (String::new(), String::new()),
                     (false, true) => (format!("?api_key={}", pair.replace(' ', "%20")), String::new()),
@@ -93,7 +93,7 @@ fn who_guesses_is_not_listened_to_any_more_even_with_the_right_password() {
 #[test]
 fn pages_of_other_origins_may_what_the_site_lists() {
     let mut desk = Desk::new("auth-origins");
-    let token = crate::http::base64(format!("full:{PASSWORD}").as_bytes());
+    let token = crate::base64::encode(format!("full:{PASSWORD}").as_bytes());
     let key = PASSWORD.replace(' ', "+");
     for (origin, basic, by_key) in [
         ("", 200, 200),

@@ -119,7 +119,7 @@ impl Desk {
         self.ask_as("full", PASSWORD, method, target, body)
     }
     fn ask_as(&mut self, user: &str, password: &str, method: &str, target: &str, body: &str) -> Heard {
-        let token = crate::http::base64(format!("{user}:{password}").as_bytes());
+        let token = crate::base64::encode(format!("{user}:{password}").as_bytes());
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         let text = format!(
             "{method} /pbx/ari{target} HTTP/1.1\r\nHost: pbx.example.com:8088\r\nAuthorization: Basic {token}\r\n{kind}\
