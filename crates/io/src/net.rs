@@ -96,6 +96,8 @@ pub struct Net {
     messages: u64,
     /// Handshakes that may go on in this turn.
     handshakes_left: usize,
+    /// This turn has left to the next what it could have done: that one does not nap.
+    left_over: bool,
     stats: NetStats,
     moderation: Moderation,
     /// Whose connections are not taken at all.
@@ -125,6 +127,7 @@ impl Net {
             reads: 0,
             messages: 0,
             handshakes_left: HANDSHAKES_PER_TURN,
+            left_over: false,
             stats: NetStats::default(),
             shut_out: Box::new(|_| false),
             moderation: Moderation::default(),
@@ -338,7 +341,8 @@ impl Net {
             Some(Duration::ZERO)
         };
         let nap = self.moderation.nap(now);
-        let timeout = if nap.is_zero() || timeout == Some(Duration::ZERO) {
+        let hurries = std::mem::take(&mut self.left_over) || timeout == Some(Duration::ZERO);
+        let timeout = if nap.is_zero() || hurries {
             timeout
         } else {
             moderation::sleep(nap);
@@ -349,6 +353,7 @@ impl Net {
         let mut ready = [NOT_READY; READY_PER_TURN];
         let count = self.epoll.wait(&mut ready, timeout)?;
         self.stats.wakes += 1;
+        self.left_over = count == READY_PER_TURN;
         for event in ready.into_iter().take(count) {
             self.dispatch(event, sink);
         }
@@ -414,7 +419,7 @@ impl Net {
     fn accept(&mut self, id: ListenerId, sink: &mut dyn FnMut(NetEvent<'_>)) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = self.listeners.get(id) else { return };
-            let (kind, tls) = (listener.kind, listener.tls.clone());
+            let (kind, tls, at) = (listener.kind, listener.tls.clone(), listener.addr);
             let (fd, remote) = match sys::accept(&listener.fd) {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -440,7 +445,7 @@ impl Net {
                     continue;
                 }
             }
-            let Ok(peer) = peer_of(&fd, remote) else { continue };
+            let Ok(peer) = peer_of(&fd, remote, at) else { continue };
             let limit = if remote.is_some() { Limit::Within(PROBATION) } else { Limit::Open };
             let secured = tls.as_ref().zip(remote);
             let session = secured.and_then(|(tls, remote)| Session::server(tls, remote).ok()).map(Box::new);
@@ -455,10 +460,13 @@ impl Net {
             match self.flows.get_mut(flow) {
                 Some(open) if session.is_some() => {
                     (open.session, open.arrival) = (session, Some((id, peer)));
+                    // Who has waited to be accepted has sent its first message long since.
+                    self.read_flow(flow, sink);
                 }
                 _ => sink(NetEvent::Accepted { flow, listener: id, kind, peer }),
             }
         }
+        self.left_over = true;
     }
 
     fn insert_flow(
@@ -512,27 +520,36 @@ impl Net {
     /// Reads once: what is left wakes the loop again, after everybody else had a turn.
     fn read_flow(&mut self, flow: FlowId, sink: &mut dyn FnMut(NetEvent<'_>)) {
         let Some(open) = self.flows.get_mut(flow) else { return };
-        if open.phase == Phase::Securing {
+        let (talking, securing) = (open.phase == Phase::Open, open.phase == Phase::Securing);
+        if securing && self.handshakes_left == 0 {
             // What is not read wakes the loop again: the others have their turn in between.
-            let Some(left) = self.handshakes_left.checked_sub(1) else { return };
-            self.handshakes_left = left;
+            self.left_over = true;
+            return;
         }
-        let talking = open.phase == Phase::Open;
+        let read = sys::recv(&open.fd, &mut self.buffer);
+        if read.as_ref().is_err_and(is_transient) {
+            return;
+        }
+        self.handshakes_left -= usize::from(securing);
         // Phones that have registered come in a crowd, as datagrams do; nobody else may make the loop nap.
         if open.kind == FlowKind::Sip && open.is_trusted() {
             self.messages += 1;
         } else {
             self.reads += 1;
         }
-        match sys::recv(&open.fd, &mut self.buffer) {
+        match read {
             Ok(0) if talking && !open.unwritten().is_empty() => {
                 // A client that has said everything and closed its side still gets its answers.
                 self.pending.push_back(Pending::Closed { flow, kind: open.kind, why: Close::Peer });
                 self.close_flow(flow, Closing::Flush);
             }
             Ok(0) => self.end(flow, Close::Peer),
-            Ok(count) if open.session.is_some() && (talking || open.phase == Phase::Securing) => {
+            Ok(count) if open.session.is_some() && (talking || securing) => {
                 self.read_session(flow, count, sink);
+                // A client asks in the same breath as it ends the handshake: one look saves a turn for that alone.
+                if !talking && self.flows.get(flow).is_some_and(|open| open.phase == Phase::Open) {
+                    self.read_flow(flow, sink);
+                }
             }
             Ok(count) if talking => {
                 sink(NetEvent::Bytes {
@@ -543,7 +560,6 @@ impl Net {
             }
             // The owner has let go: what still comes is read only so that the peer sees an orderly end.
             Ok(_) => {}
-            Err(error) if is_transient(&error) => {}
             Err(error) => self.end(flow, Close::Failed(error.kind())),
         }
     }
@@ -562,7 +578,7 @@ impl Net {
             false => sink(NetEvent::Bytes { flow, kind, bytes }),
         });
         let is_secure = !session.is_handshaking();
-        let (arrival, local) = (open.arrival, sys::local_addr(&open.fd));
+        let arrival = open.arrival;
         if was_securing && is_secure && progress.is_ok() {
             open.phase = Phase::Open;
             open.arrival = None;
@@ -570,13 +586,11 @@ impl Net {
                 session.send_early();
             }
             self.stats.secured += 1;
-            match (arrival, local) {
-                (Some((listener, peer)), _) => sink(NetEvent::Accepted { flow, listener, kind, peer }),
-                (None, Ok(Some(local))) => {
-                    self.flows.set_limit(flow, Limit::Open);
-                    sink(NetEvent::Connected { flow, kind, local });
-                }
-                (None, _) => {}
+            if let Some((listener, peer)) = arrival {
+                sink(NetEvent::Accepted { flow, listener, kind, peer });
+            } else if let Ok(Some(local)) = sys::local_addr(&open.fd) {
+                self.flows.set_limit(flow, Limit::Open);
+                sink(NetEvent::Connected { flow, kind, local });
             }
             if !early.is_empty() {
                 sink(NetEvent::Bytes { flow, kind, bytes: &early });
@@ -584,9 +598,14 @@ impl Net {
         }
         if let Some(open) = self.flows.get_mut(flow) {
             open.take_records();
+            // It leaves with what this turn makes of it: tickets with the first answer, a turn's handshakes together.
+            if !open.dirty && open.has_to_write() {
+                open.dirty = true;
+                self.dirty.push(flow);
+            }
         }
         match progress {
-            Ok(Progress::Open) => self.write_flow(flow),
+            Ok(Progress::Open) => {}
             Ok(Progress::Over) => {
                 if is_secure {
                     self.pending.push_back(Pending::Closed { flow, kind, why: Close::Peer });
@@ -722,14 +741,16 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn peer_of(fd: &OwnedFd, remote: Option<SocketAddr>) -> io::Result<Peer> {
+/// Who came to a listener at `at`.
+fn peer_of(fd: &OwnedFd, remote: Option<SocketAddr>, at: Option<SocketAddr>) -> io::Result<Peer> {
     let Some(remote) = remote else {
         let (uid, gid) = sys::peer_ids(fd)?;
         return Ok(Peer::Local { uid, gid });
     };
-    // Signalling is small messages that must leave at once.
-    sys::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    sys::set_option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    let local = sys::local_addr(fd)?.unwrap_or(remote);
+    // Of a listener on every address only the kernel knows which of them was called.
+    let local = match at.filter(|at| !at.ip().is_unspecified()) {
+        Some(at) => at,
+        None => sys::local_addr(fd)?.unwrap_or(remote),
+    };
     Ok(Peer::Ip { remote, local })
 }

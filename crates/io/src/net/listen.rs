@@ -212,6 +212,10 @@ fn open_tcp(addr: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let fd = sys::socket(addr, libc::SOCK_STREAM)?;
     // Connections of the process before us may still stand in TIME_WAIT; a living listener is refused all the same.
     sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    // What it accepts inherits these: signalling is small messages that must leave at once, and peers that are gone
+    // without a word are to be found out (tcp(7), socket(7)).
+    sys::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     sys::bind(&fd, addr)?;
     sys::listen(&fd, BACKLOG)?;
     let addr = sys::local_addr(&fd)?.unwrap_or(addr);

@@ -36,12 +36,18 @@ const NAPS_MAX: u32 = 20;
 /// Most windows without naps after some that did not pay: one program that asks as fast as it can loses a hundredth.
 const RESTS_MAX: u32 = 64;
 
+/// Windows in a row that have to be quiet before naps end. What naps delay is not counted in the first of them: of phones
+/// that connect, each takes several turns to come as far as its first message that counts.
+const QUIET_WINDOWS: u32 = 3;
+
 /// Counts arrivals and says how long to nap.
 #[derive(Debug, Default)]
 pub(super) struct Moderation {
     since: Instant,
     arrivals: u64,
     nap: Duration,
+    /// Windows in a row that were quiet while there were naps.
+    quiet: u32,
     streams: Streams,
 }
 
@@ -90,13 +96,20 @@ impl Moderation {
         self.streams.reads += reads;
         self.streams.turns += u64::from(reads > 0);
     }
+    /// Takes the nap that the last window asks for.
+    fn decide(&mut self, nap: Duration) {
+        self.quiet = if nap.is_zero() { self.quiet + 1 } else { 0 };
+        if !nap.is_zero() || self.quiet >= QUIET_WINDOWS {
+            (self.nap, self.quiet) = (nap, 0);
+        }
+    }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {
         let elapsed = now.since(self.since);
         if elapsed >= WINDOW {
             let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
             let rate = self.arrivals.saturating_mul(1000) / millis;
-            self.nap = nap_at(rate);
+            self.decide(nap_at(rate));
             self.streams.decide(millis);
             (self.since, self.arrivals) = (now, 0);
         }
@@ -153,7 +166,21 @@ mod tests {
         assert_eq!(moderation.nap(at(100)), Duration::from_millis(10));
         moderation.arrived(5, 0);
         assert_eq!(moderation.nap(at(199)), Duration::from_millis(10));
-        assert_eq!(moderation.nap(at(200)), Duration::ZERO);
+        for (millis, nap) in [(200, 10), (300, 10), (399, 10), (400, 0)] {
+            assert_eq!(moderation.nap(at(millis)), Duration::from_millis(nap), "after {millis} ms");
+        }
+    }
+
+    #[test]
+    fn naps_go_on_while_what_they_have_delayed_is_not_counted_yet() {
+        let mut moderation = Moderation::default();
+        let at = |window: u64| Instant::ZERO + WINDOW * u32::try_from(window).unwrap();
+        for (window, count) in [32, 4, 2, 64, 2, 2, 32, 2, 2].into_iter().enumerate() {
+            moderation.arrived(count, 0);
+            assert!(!moderation.nap(at(window as u64 + 1)).is_zero(), "window {window}");
+        }
+        moderation.arrived(2, 0);
+        assert_eq!(moderation.nap(at(10)), Duration::ZERO, "the third quiet one in a row");
     }
 
     /// Windows of 100 ms with so many reads in so many turns, and whether there are naps after each.

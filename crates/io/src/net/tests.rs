@@ -668,6 +668,47 @@ fn who_does_not_finish_a_handshake_is_cut_off_without_anybody_hearing_of_it() {
 }
 
 #[test]
+fn no_nap_precedes_the_handshakes_that_a_turn_has_left_to_the_next() {
+    let (mut net, _, at, _) = secure(false);
+    let knocks: Vec<TcpStream> = (0..=HANDSHAKES_PER_TURN)
+        .map(|_| {
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.write_all(&[0x16, 3, 1]).unwrap();
+            stream
+        })
+        .collect();
+    // Each is read as it is accepted, but for the last.
+    assert_eq!(turn_at(&mut net, Instant::ZERO), vec![]);
+    assert_eq!((net.stats().accepted, net.handshakes_left, net.left_over), (knocks.len() as u64, 0, true));
+    assert_eq!(turn_at(&mut net, Instant::ZERO), vec![]);
+    assert_eq!((net.handshakes_left, net.left_over), (HANDSHAKES_PER_TURN - 1, false));
+}
+
+#[test]
+fn rfc8446_4_6_1_the_ticket_of_a_session_leaves_with_the_first_answer() {
+    let (mut net, _, at, client) = secure(true);
+    let out = net.connect_tls(at, None, FlowKind::Sip, &client, "pbx.example.com").unwrap();
+    net.send_flow(out, b"question");
+    let mut inside = None;
+    while inside.is_none() {
+        let now = Instant::ZERO;
+        net.wait(now, Some(now + GUARD), &mut |event| {
+            if let NetEvent::Bytes { flow, .. } = event {
+                inside = Some(flow);
+            }
+        })
+        .unwrap();
+    }
+    let inside = inside.unwrap();
+    let ticket = net.unsent(inside);
+    assert!(ticket > 0, "it has not left by itself");
+    net.send_flow(inside, b"answer");
+    assert!(net.unsent(inside) > ticket);
+    let seen = turn_until(&mut net, |seen| bytes_of(seen, out) == b"answer");
+    assert_eq!((net.unsent(inside), seen.len()), (0, 1));
+}
+
+#[test]
 fn a_listener_presents_what_it_was_given_last_and_flows_that_are_open_stay() {
     let (mut net, listener, at, client) = secure(true);
     let connect = |net: &mut Net, client: &Tls| {
