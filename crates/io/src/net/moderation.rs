@@ -39,16 +39,63 @@ const RESTS_MAX: u32 = 64;
 /// Windows in a row that have to be quiet before naps end. What naps delay is not counted in the first of them: of phones
 /// that connect, each takes several turns to come as far as its first message that counts.
 const QUIET_WINDOWS: u32 = 3;
+/// Windows with naps after which it is looked whether less comes than before: then those who send wait for our answers, and
+/// naps do not gather what they say but keep them from saying it.
+const TRIAL_WINDOWS: u32 = 3;
+/// Windows with naps before there is one without, to see what comes then.
+const TRIED_AGAIN: u32 = 64;
 
 /// Counts arrivals and says how long to nap.
 #[derive(Debug, Default)]
 pub(super) struct Moderation {
     since: Instant,
     arrivals: u64,
+    datagrams: Datagrams,
+    streams: Streams,
+}
+
+/// Naps between datagrams, and between what registered phones say on their connections.
+#[derive(Debug, Default)]
+struct Datagrams {
     nap: Duration,
+    /// Arrivals a second before there were naps.
+    before: u64,
+    /// Windows with naps so far, and the sum of their arrivals a second.
+    napped: u32,
+    since_then: u64,
     /// Windows in a row that were quiet while there were naps.
     quiet: u32,
-    streams: Streams,
+    /// Windows until naps are tried again, and how many it were the last time.
+    rest: u32,
+    rested: u32,
+}
+
+impl Datagrams {
+    /// Decides after a window at so many arrivals a second.
+    fn decide(&mut self, rate: u64) {
+        let wanted = nap_at(rate);
+        if self.nap.is_zero() {
+            if self.rest > 0 {
+                self.rest -= 1;
+            } else {
+                *self = Self { nap: wanted, before: rate, rested: self.rested, ..Self::default() };
+            }
+            return;
+        }
+        self.napped += 1;
+        self.since_then = self.since_then.saturating_add(rate);
+        self.quiet = if wanted.is_zero() { self.quiet + 1 } else { 0 };
+        if self.napped == TRIAL_WINDOWS {
+            let slowed = self.since_then / u64::from(TRIAL_WINDOWS) < self.before / 2;
+            self.rested = if slowed { (self.rested * 2).clamp(1, RESTS_MAX) } else { 0 };
+            self.rest = self.rested;
+        }
+        if self.rest > 0 || self.quiet >= QUIET_WINDOWS || self.napped >= TRIED_AGAIN {
+            self.nap = Duration::ZERO;
+        } else if !wanted.is_zero() {
+            self.nap = wanted;
+        }
+    }
 }
 
 /// The same for connections.
@@ -96,24 +143,17 @@ impl Moderation {
         self.streams.reads += reads;
         self.streams.turns += u64::from(reads > 0);
     }
-    /// Takes the nap that the last window asks for.
-    fn decide(&mut self, nap: Duration) {
-        self.quiet = if nap.is_zero() { self.quiet + 1 } else { 0 };
-        if !nap.is_zero() || self.quiet >= QUIET_WINDOWS {
-            (self.nap, self.quiet) = (nap, 0);
-        }
-    }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {
         let elapsed = now.since(self.since);
         if elapsed >= WINDOW {
             let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
             let rate = self.arrivals.saturating_mul(1000) / millis;
-            self.decide(nap_at(rate));
+            self.datagrams.decide(rate);
             self.streams.decide(millis);
             (self.since, self.arrivals) = (now, 0);
         }
-        if self.streams.naps { self.nap.max(MOMENT) } else { self.nap }
+        if self.streams.naps { self.datagrams.nap.max(MOMENT) } else { self.datagrams.nap }
     }
 }
 
@@ -173,14 +213,47 @@ mod tests {
 
     #[test]
     fn naps_go_on_while_what_they_have_delayed_is_not_counted_yet() {
-        let mut moderation = Moderation::default();
-        let at = |window: u64| Instant::ZERO + WINDOW * u32::try_from(window).unwrap();
-        for (window, count) in [32, 4, 2, 64, 2, 2, 32, 2, 2].into_iter().enumerate() {
-            moderation.arrived(count, 0);
-            assert!(!moderation.nap(at(window as u64 + 1)).is_zero(), "window {window}");
+        let mut datagrams = Datagrams::default();
+        for (window, rate) in [300, 40, 20, 700, 20, 20, 320, 20, 20].into_iter().enumerate() {
+            datagrams.decide(rate);
+            assert_eq!(datagrams.nap, NAP_MAX, "window {window}");
         }
-        moderation.arrived(2, 0);
-        assert_eq!(moderation.nap(at(10)), Duration::ZERO, "the third quiet one in a row");
+        datagrams.decide(20);
+        assert_eq!(datagrams.nap, Duration::ZERO, "the third quiet one in a row");
+    }
+
+    /// Of so many windows those without naps, when `comes` says how much comes a second at a nap.
+    fn windows_without_naps(windows: usize, comes: impl Fn(Duration) -> u64) -> Vec<usize> {
+        let mut datagrams = Datagrams::default();
+        let mut without = Vec::new();
+        for window in 0..windows {
+            if datagrams.nap.is_zero() {
+                without.push(window);
+            }
+            datagrams.decide(comes(datagrams.nap));
+        }
+        without
+    }
+
+    #[test]
+    fn who_waits_for_each_answer_is_kept_waiting_less_and_less_often() {
+        for clients in [1, 4, 20] {
+            let comes = |nap: Duration| match nap.as_micros() as u64 {
+                0 => 5_000,
+                nap => clients * 1_000_000 / nap,
+            };
+            let without = windows_without_naps(1_000, comes);
+            assert_eq!(without.get(..7), Some(&[0, 4, 5, 9, 10, 11, 15][..]), "{clients} clients");
+            assert!(without.len() > 930, "{clients} clients: {}", without.len());
+        }
+    }
+
+    #[test]
+    fn who_does_not_wait_shares_turns_but_for_a_look_now_and_then() {
+        for rate in [150, 1_000, 30_000] {
+            assert_eq!(windows_without_naps(200, |_| rate), [0, 65, 130, 195], "{rate} a second");
+        }
+        assert_eq!(windows_without_naps(200, |_| 100).len(), 200);
     }
 
     /// Windows of 100 ms with so many reads in so many turns, and whether there are naps after each.
