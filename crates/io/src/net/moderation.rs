@@ -4,11 +4,12 @@
 //! all caches that have gone cold (measured at 100 calls a second: four fifths of the time of a turn that finds one
 //! message). So once datagrams come fast the reactor naps between two turns, as a network card moderates its interrupts,
 //! and takes in together what came meanwhile. A frame of audio is far below anything that a SIP timer (T1 is 500 ms) or a
-//! caller notices; a quiet reactor answers at once.
+//! caller notices; a quiet reactor answers at once, and so does one whose senders say nothing more before they have their
+//! answers: naps would not gather anything, and slow them down.
 //!
 //! What registered phones send over their connections counts as datagrams do. Other connections are moderated in the same
-//! way, on another scale: programs that ask a thousand things a second wait for each
-//! answer, so that a nap may be a fraction of what one answer takes, and pays only while several of them ask at once.
+//! way, on another scale: programs that ask a thousand things a second wait for each answer, so that a nap may be a fraction
+//! of what one answer takes, and pays only while several of them ask at once.
 
 use std::time::Duration;
 
