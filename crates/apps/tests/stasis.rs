@@ -505,13 +505,9 @@ fn variables_are_read_and_set_and_functions_only_where_the_gate_lets_them() {
     for name in ["SHELL(id)", "FILE(/etc/passwd)", " SHELL (id)", "SYSTEM(x)"] {
         assert_eq!(status(stasis::channel_variable(&shard, &own, name, gate)), 422, "{name}");
         assert_eq!(status(stasis::set_channel_variable(&shard, &own, (name, "x"), gate)), 422, "{name}");
-        assert_eq!(status(stasis::global_variable(&shard, name)), 422, "{name}");
     }
     assert_eq!(status(stasis::channel_variable(&shard, &own, "NONE", gate)), 404);
     assert_eq!(status(stasis::channel_variable(&shard, &own, "", gate)), 400);
-    stasis::set_global_variable(&shard, "G", "1").unwrap();
-    assert_eq!(stasis::global_variable(&shard, "G").unwrap(), "1");
-    assert_eq!(status(stasis::global_variable(&shard, "H")), 404);
     let set = |notice: &&Notice| matches!(notice, Notice::VarSet { variable, .. } if variable == "COLOUR");
     until(&mut world, 20);
     assert_eq!(world.notices.iter().filter(set).count(), 1);

@@ -407,23 +407,6 @@ pub fn set_channel_variable(
     }
 }
 
-/// A global variable.
-pub fn global_variable(shard: &Rc<Shard>, name: &str) -> Result<String, StasisError> {
-    allowed(name, |_| false)?;
-    let found = shard.core.borrow().globals.get_name(name).map(str::to_owned);
-    found.ok_or_else(|| StasisError::NotFound("Provided variable was not found".into()))
-}
-
-/// Sets a global variable.
-pub fn set_global_variable(shard: &Rc<Shard>, name: &str, value: &str) -> Result<(), StasisError> {
-    allowed(name, |_| false)?;
-    let mut core = shard.core.borrow_mut();
-    core.globals.set(dialplan::Var::named(name), value, dialplan::Inherit::Never);
-    let (variable, value) = (name.to_owned(), value.to_owned());
-    core.notice(|_| Some(call::Notice::VarSet { channel: None, variable, value }));
-    Ok(())
-}
-
 /// What is known of a channel's RTP: the totals of the last report or answer; newer ones are asked for and will be known
 /// the next time.
 ///

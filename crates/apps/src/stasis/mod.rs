@@ -27,9 +27,8 @@ pub use bridges::{
 };
 pub use channels::Continue;
 pub use channels::{
-    Direction, Playing, Recording, answer, channel_variable, continue_in_dialplan, global_variable, hangup,
-    hold, move_to, music, mute, play, record, redirect, ring, rtp_statistics, send_digits,
-    set_channel_variable, set_global_variable, silence,
+    Direction, Playing, Recording, answer, channel_variable, continue_in_dialplan, hangup, hold, move_to,
+    music, mute, play, record, redirect, ring, rtp_statistics, send_digits, set_channel_variable, silence,
 };
 pub use origin::{Create, Start, create, dial, originate};
 pub use playbacks::{control_playback, stop_playback};
