@@ -1,6 +1,7 @@
 //! What a process can do to itself: limits, identity, leaving the terminal.
 //!
-//! Everything here but the watch over the terminal happens once, at the start, before any other thread exists.
+//! Everything here happens once, at the start, before any other thread exists; the watch over the terminal and
+//! [`forget_start`] are for later.
 #![forbid(unsafe_code)]
 
 use std::ffi::CString;
@@ -26,6 +27,12 @@ pub fn raise_file_limit() -> io::Result<u64> {
     let (_, hard) = sys::limit(libc::RLIMIT_NOFILE)?;
     sys::set_limit(libc::RLIMIT_NOFILE, hard, hard)?;
     Ok(hard)
+}
+
+/// Gives back the memory in which the kernel has mapped those parts of the program that only its start has used: of an idle
+/// process they are most of what it would seem to take.
+pub fn forget_start() {
+    let _bytes = sys::unmap_program();
 }
 
 /// `-g`: lets a crash write a core file of any size the administrator allows.
@@ -238,6 +245,26 @@ impl Drop for PidFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_program_no_longer_uses_is_unmapped_and_comes_back_as_it_was() {
+        let mapped = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with("RssFile")).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+        };
+        static TABLE: [u8; 3 << 20] = {
+            let mut table = [7; 3 << 20];
+            table[1 << 20] = 9;
+            table
+        };
+        let sum = || TABLE.iter().map(|byte| u64::from(*std::hint::black_box(byte))).sum::<u64>();
+        let before = sum();
+        let used = mapped();
+        assert!(sys::unmap_program() > TABLE.len());
+        assert!(mapped() + 2 * 1024 < used, "{} of {used} kB are left", mapped());
+        assert_eq!(sum(), before);
+    }
 
     #[test]
     fn the_limit_of_open_files_is_raised_to_what_is_allowed() {

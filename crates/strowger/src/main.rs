@@ -124,6 +124,7 @@ fn serve(
     } else {
         None
     };
+    io::process::forget_start();
     process::ready()?;
     let end = engine.run()?;
     drop(engine);

@@ -31,6 +31,49 @@ pub(crate) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(dumpable)) }).map(drop)
 }
 
+/// Lets go of the pages of the program's own file that are mapped: those that are used again come back from the kernel's
+/// cache of the file. The number of bytes that were looked at.
+pub(crate) fn unmap_program() -> usize {
+    extern "C" fn each(
+        info: *mut libc::dl_phdr_info,
+        _size: libc::size_t,
+        bytes: *mut libc::c_void,
+    ) -> c_int {
+        // SAFETY: the linker calls this with a record that is whole while it does, and with our pointer, which is valid and
+        // used nowhere else meanwhile.
+        let (info, bytes) = unsafe { (&*info, &mut *bytes.cast::<usize>()) };
+        // SAFETY: the linker says where the program headers lie and how many there are; they stay as long as the program.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        // What the linker has written addresses into is never read from the file again.
+        let is_clean =
+            |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0;
+        for header in headers.iter().filter(is_clean) {
+            let begin = info.dlpi_addr.saturating_add(header.p_vaddr);
+            let end = begin.saturating_add(header.p_filesz);
+            // Pages at the edges may be another segment's too.
+            let (begin, end) = (begin.next_multiple_of(PAGE_BYTES), end / PAGE_BYTES * PAGE_BYTES);
+            let (Ok(at), Ok(length)) = (usize::try_from(begin), usize::try_from(end.saturating_sub(begin)))
+            else {
+                continue;
+            };
+            // SAFETY: the pages are mapped from a file, privately, and never written: whoever reads or runs them at this
+            // moment or later finds the same bytes, those of the file. A refusal leaves them mapped.
+            if unsafe { libc::madvise(at as *mut libc::c_void, length, libc::MADV_DONTNEED) } == 0 {
+                *bytes += length;
+            }
+        }
+        // The first is the program itself; its libraries are shared with others and small.
+        1
+    }
+    let mut bytes = 0_usize;
+    // SAFETY: the function and the number outlive the call, which is over before anything else uses either.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut bytes).cast()) };
+    bytes
+}
+
+/// The unit of `madvise`: the largest page that Linux has on the processors this is built for.
+const PAGE_BYTES: u64 = 64 * 1024;
+
 /// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, as bits: what the set-up of the media plane may use.
 pub(crate) const MEDIA: u64 = 1 << 12 | 1 << 13 | 1 << 39;
 
