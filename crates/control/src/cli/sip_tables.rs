@@ -23,7 +23,7 @@ pub(super) fn found(count: usize) -> String {
 }
 
 /// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
-pub(super) fn hash(uri: &str) -> String {
+pub(crate) fn hash(uri: &str) -> String {
     let hash = uri
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
@@ -208,7 +208,7 @@ pub(super) fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String
 }
 
 /// What an identify object matches, as it was written.
-pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
+pub(crate) fn matches_of(identify: &Identify) -> Vec<String> {
     let sources = identify.match_source.iter().map(|source| match source {
         SourceMatch::Net(net) => net.to_string(),
         SourceMatch::Host(host) => host.clone(),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use call::{Core, DeviceState, Tech as _};
 
-use super::config::ResourceList;
+use super::config::{Aor, ResourceList};
 use super::qualify::Reachable;
 use super::{SipDriver, identity};
 
@@ -53,6 +53,12 @@ pub struct ContactRow {
     pub via: String,
     /// Seconds until it lapses; `None` for a contact of the configuration.
     pub expires: Option<u64>,
+    /// Call-ID of the REGISTER that made it.
+    pub call_id: String,
+    /// Path of that REGISTER, first hop first.
+    pub path: String,
+    /// The AOR as it is configured: how the contact is asked whether it answers.
+    pub object: Rc<Aor>,
 }
 
 /// One AOR.
@@ -64,6 +70,8 @@ pub struct AorRow {
     pub max_contacts: usize,
     /// Contacts.
     pub contacts: Vec<ContactRow>,
+    /// As it is configured; `None` for a name that an endpoint lists and nobody describes.
+    pub object: Option<Rc<Aor>>,
 }
 
 /// One endpoint.
@@ -117,6 +125,9 @@ impl SipDriver {
                     user_agent: String::new(),
                     via: String::new(),
                     expires: None,
+                    call_id: String::new(),
+                    path: String::new(),
+                    object: aor.clone(),
                 }
             };
             rows.extend(aor.contacts.iter().map(|uri| row(uri.as_bytes())));
@@ -124,6 +135,8 @@ impl SipDriver {
                 user_agent: identity::text(&binding.user_agent),
                 via: binding.source.remote.to_string(),
                 expires: Some(binding.expires_at.since(core.now).as_secs()),
+                call_id: identity::text(&binding.call_id),
+                path: binding.path.iter().map(|hop| identity::text(hop)).collect::<Vec<_>>().join(", "),
                 ..row(&binding.uri)
             }));
         }
@@ -131,12 +144,16 @@ impl SipDriver {
     }
     /// AORs.
     pub fn aor_rows(&self, core: &Core) -> Vec<AorRow> {
-        let row = |name: &str, max_contacts| AorRow {
+        self.config.aors.keys().map(|name| self.aor_row(name, core)).collect()
+    }
+    fn aor_row(&self, name: &str, core: &Core) -> AorRow {
+        let object = self.config.aors.get(name).cloned();
+        AorRow {
             name: name.to_owned(),
-            max_contacts,
+            max_contacts: object.as_ref().map_or(0, |aor| aor.max_contacts),
             contacts: self.contact_rows(Some(name), core),
-        };
-        self.config.aors.values().map(|aor| row(&aor.name, aor.max_contacts)).collect()
+            object,
+        }
     }
     /// Endpoints, one or all.
     pub fn endpoint_rows(&self, only: Option<&str>, core: &Core) -> Vec<EndpointRow> {
@@ -150,11 +167,7 @@ impl SipDriver {
                     let user = self.config.auths.get(name).map(|auth| auth.username.clone());
                     (name.to_string(), user.unwrap_or_default())
                 });
-                let aors = endpoint.aors.iter().map(|name| AorRow {
-                    name: name.to_string(),
-                    max_contacts: self.config.aors.get(name).map_or(0, |aor| aor.max_contacts),
-                    contacts: self.contact_rows(Some(name), core),
-                });
+                let aors = endpoint.aors.iter().map(|name| self.aor_row(name, core));
                 let identifies = self.config.identifies.iter().filter(|i| i.endpoint == endpoint.name);
                 EndpointRow {
                     name: endpoint.name.to_string(),

@@ -300,6 +300,7 @@ fn remove(turn: &mut Turn<'_>) -> Done {
     let removed = core.with_queues(|queues, now, out| queues.remove(queue, interface, BY, now, out));
     removed.map_err(|why| match why {
         Refused::NoMember => "Unable to remove interface: Not there".into(),
+        Refused::NoQueue => "Unable to remove interface from queue: No such queue".into(),
         why => refusal(why),
     })?;
     turn.success("Removed interface from queue")
