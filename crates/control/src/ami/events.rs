@@ -129,16 +129,16 @@ events! {
     "PresenceStatus" "call" "The presence of an extension changed whose hint names a provider." ["Exten", "Context", "Hint", "Status", "Subtype", "Message"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
-    "SuccessfulAuth" "security" "Somebody logged in." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
-    "ChallengeSent" "security" "A phone was asked for its password." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "InvalidAccountID" "security" "A user who does not exist was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "SuccessfulAuth" "security" "Somebody logged in." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
+    "ChallengeSent" "security" "A phone was asked for its password." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "InvalidPassword" "security" "A wrong secret was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "FailedACL" "security" "An address that is not permitted was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "CEL" "call" "A channel event was kept; with enabled=yes in the section [manager] of cel.conf." ["EventName", "AccountCode", "CallerIDnum", "CallerIDname", "CallerIDani", "CallerIDrdnis", "CallerIDdnid", "Exten", "Context", "Channel", "Application", "AppData", "EventTime", "AMAFlags", "UniqueID", "LinkedID", "Userfield", "Peer", "PeerAccount", "Extra"];
-    "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
-    "AddressUnbanned" "security" "A ban was taken back before its time." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "AddressUnbanned" "security" "A ban was taken back before its time." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
