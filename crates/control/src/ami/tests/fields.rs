@@ -169,3 +169,35 @@ fn mailboxes_are_listed_and_forgotten_by_expression() {
     assert!(desk.act(1, "MWIDelete|Mailbox: /@default/").starts_with("Response: Success"));
     assert_eq!(listed(&mut desk, "/./"), ["7@other"]);
 }
+
+#[test]
+fn an_attended_transfer_names_the_bridges_that_were_and_the_one_that_stays() {
+    let mut desk = Desk::new("fields-attended");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: call");
+    let ids = ["alice", "bob"].map(|phone| desk.call(phone, "100"));
+    desk.pass_to(100);
+    desk.sent(1);
+    let bridges = [base::BridgeId::new(1, 0), base::BridgeId::new(2, 0)];
+    desk.world.shard.core.borrow_mut().notice(|core| {
+        let [first, second] = ids.map(|id| core.snapshot(id).map(Box::new));
+        Some(Notice::AttendedTransfer {
+            transferer: first?,
+            second,
+            transferee: None,
+            target: None,
+            link: None,
+            bridges: [Some((bridges[0], 2)), None],
+            stays: Some(bridges[1]),
+            external: true,
+        })
+    });
+    desk.pass_to(200);
+    let text = desk.sent(1);
+    let told = event(&text, "AttendedTransfer");
+    let name = |at: usize| Some(crate::ami::bridge_name(bridges[at]));
+    assert_eq!(field(&told, "OrigBridgeUniqueid").map(str::to_owned), name(0), "{text}");
+    assert_eq!(field(&told, "OrigBridgeNumChannels"), Some("2"));
+    assert_eq!(field(&told, "SecondBridgeUniqueid"), None, "that call was to an application");
+    assert_eq!(field(&told, "DestBridgeUniqueid").map(str::to_owned), name(1));
+}
