@@ -23,7 +23,7 @@ pub(super) fn found(count: usize) -> String {
 }
 
 /// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
-pub(crate) fn hash(uri: &str) -> String {
+pub(super) fn hash(uri: &str) -> String {
     let hash = uri
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));

@@ -4,7 +4,7 @@ use driver::sip::{Aor, AorRow, ContactRow, ContactState};
 use store::config::pjsip::{Identify, Pjsip, Transport};
 
 use super::super::packet::Message;
-use crate::cli::{contact_hash, identify_matches};
+use crate::cli::identify_matches;
 
 pub(super) fn names<'a>(items: impl Iterator<Item = &'a str>) -> String {
     items.collect::<Vec<_>>().join(",")
@@ -65,10 +65,6 @@ fn lapses(contact: &ContactRow, now: i64) -> i64 {
     contact.expires.map_or(0, |left| now.saturating_add_unsigned(left))
 }
 
-fn contact_id(contact: &ContactRow) -> String {
-    format!("{};@{}", contact.aor, contact_hash(&contact.uri))
-}
-
 /// Fields of ContactStatusDetail; `now` is seconds since the epoch.
 pub(super) fn contact_detail<'a>(message: Message<'a>, contact: &ContactRow, now: i64) -> Message<'a> {
     let message = message
@@ -81,7 +77,7 @@ pub(super) fn contact_detail<'a>(message: Message<'a>, contact: &ContactRow, now
         .field("Status", status(contact.state))
         .field("RoundtripUsec", contact.roundtrip.map_or(0, |time| time.as_micros()))
         .field("EndpointName", &contact.endpoint)
-        .field("ID", contact_id(contact))
+        .field("ID", contact.id())
         .field("OutboundProxy", &contact.object.outbound_proxy)
         .field("Path", &contact.path);
     qualification(message, &contact.object)
@@ -97,7 +93,7 @@ pub(super) fn contact_listed<'a>(
     let (address, port) = contact.via.rsplit_once(':').unwrap_or((&contact.via, ""));
     let message = message
         .field("ObjectType", "contact")
-        .field("ObjectName", contact_id(contact))
+        .field("ObjectName", contact.id())
         .field("ViaAddr", address.trim_matches(['[', ']']))
         .field("ViaPort", port)
         .field("CallId", &contact.call_id)

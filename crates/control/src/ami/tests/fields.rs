@@ -71,6 +71,24 @@ fn an_aor_a_contact_and_an_auth_have_their_options_and_no_secret() {
     ] {
         assert_eq!(field(&aor, name), Some(value), "{name}: {text}");
     }
+    let endpoint = event(&text, "EndpointDetail");
+    for name in [
+        "DirectMedia",
+        "DirectMediaMethod",
+        "IdentifyBy",
+        "CallGroup",
+        "PickupGroup",
+        "NamedCallGroup",
+        "Mailboxes",
+        "AggregateMwi",
+        "TrustConnectedLine",
+        "ConnectedLineMethod",
+        "SubscribeContext",
+        "AllowTransfer",
+        "TosAudio",
+    ] {
+        assert!(field(&endpoint, name).is_some(), "{name}: {text}");
+    }
     let contact = event(&text, "ContactStatusDetail");
     for (name, value) in [
         ("URI", "sip:6001@192.0.2.7:5070"),
