@@ -219,3 +219,21 @@ fn an_attended_transfer_names_the_bridges_that_were_and_the_one_that_stays() {
     assert_eq!(field(&told, "SecondBridgeUniqueid"), None, "that call was to an application");
     assert_eq!(field(&told, "DestBridgeUniqueid").map(str::to_owned), name(1));
 }
+
+#[test]
+fn a_local_channel_that_is_called_for_nobody_has_no_number_of_its_own() {
+    let mut desk = Desk::new("fields-local");
+    desk.login(1, "all");
+    desk.act(1, "Events|EventMask: call");
+    desk.act(
+        1,
+        "Originate|Async: true|Channel: Local/100@default|Application: Wait|Data: 1|CallerID: Boss <7>",
+    );
+    desk.act(1, "Originate|Async: true|Channel: Local/100@default|Application: Wait|Data: 1");
+    desk.pass_to(100);
+    let text = desk.sent(1);
+    let all = messages(&text);
+    let last = all.iter().filter(|message| field(message, "Event") == Some("DialEnd"));
+    let numbers: Vec<_> = last.map(|message| field(message, "DestCallerIDNum")).collect();
+    assert_eq!(numbers, [Some("7"), Some("<unknown>")], "{text}");
+}
