@@ -116,6 +116,12 @@ fn refusals_name_what_is_not_there() {
             "Unable to remove interface from queue: No such queue",
         ),
         ("QueueAdd|Queue: none|Interface: SIM/bob", "Unable to add interface to queue: No such queue"),
+        ("QueuePenalty|Interface: SIM/bob|Penalty: 1", "Invalid interface, queuename or penalty"),
+        (
+            "QueueMemberRingInUse|Interface: SIM/bob|RingInUse: yes",
+            "Invalid interface, queuename, or ringinuse value",
+        ),
+        ("QueuePause|Interface: SIM/bob|Paused: yes", "Interface not found"),
         ("Reload|Module: app_nonsense", "No such module"),
         ("ModuleLoad|LoadType: reload|Module: app_nonsense.so", "No such module"),
     ] {
