@@ -27,7 +27,7 @@ pub struct Attempt {
     pub remote: String,
     /// What was asked of it: the nonce; empty without one.
     pub challenge: String,
-    /// When, as [`Core::event_time`] writes it; whoever tells it fills it in.
+    /// When: ISO 8601 with milliseconds; filled in when it is told.
     pub time: String,
 }
 
