@@ -208,6 +208,10 @@ impl Call {
             self.notice_var(core, None, var.name, value);
         });
     }
+    /// Tells watchers of a variable that somebody else has set on the channel.
+    pub(crate) fn tell_var(&self, name: &str, value: &str) {
+        self.chan.core(|core| self.notice_var(core, Some(self.chan.id()), name, value));
+    }
     fn notice_var(&self, core: &mut call::Core, id: Option<base::ChannelId>, name: &str, value: &str) {
         if core.watched {
             self.settle_in(core);

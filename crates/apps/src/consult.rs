@@ -157,6 +157,9 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
             transferee: core.snapshot(held.chan().id()).map(Box::new),
             target: core.snapshot(asked.chan().id()).map(Box::new),
             link: None,
+            // It has left the one to talk in the other, and that one too.
+            bridges: [None, None],
+            stays: None,
             external: false,
         })
     });

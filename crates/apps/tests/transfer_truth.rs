@@ -459,6 +459,8 @@ fn refer(world: &World, first: ChannelId, second: ChannelId, newcomer: ChannelId
         transferee: core.snapshot(newcomer).map(Box::new),
         target: apps::transfer::peer(core, second).ok().and_then(|(id, _)| core.snapshot(id)).map(Box::new),
         link: None,
+        bridges: [None, None],
+        stays: None,
         external: true,
     };
     core.request_exchange(Exchange {

@@ -256,6 +256,7 @@ impl crate::Core {
             local: String::new(),
             remote,
             challenge: String::new(),
+            time: self.event_time(),
         };
         self.notice(|_| Some(Notice::Security(Box::new(attempt))));
     }

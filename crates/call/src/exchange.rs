@@ -379,12 +379,15 @@ impl Shard {
                 return None;
             }
             let by = transferer.name.to_string();
-            let notice = |transferee, link| Notice::AttendedTransfer {
+            let bridges = places.map(|id| core.bridge_with(id));
+            let notice = move |transferee, link| Notice::AttendedTransfer {
                 transferer,
                 second: Some(second),
                 transferee,
                 target: None,
                 link,
+                bridges,
+                stays: None,
                 external: true,
             };
             (by, notice, tech.borrow_mut().pair(&mut core, "_attended@transfer", places)?)

@@ -205,6 +205,10 @@ pub enum Notice {
         target: Option<Box<Snapshot>>,
         /// The pair of Local channels through which two conferences hear each other.
         link: Option<(Box<Snapshot>, Box<Snapshot>)>,
+        /// The bridges that its two channels were in when it asked, and channels in each.
+        bridges: [Option<(BridgeId, usize)>; 2],
+        /// The one of them in which the other two talk from here on.
+        stays: Option<BridgeId>,
         /// A phone asked for it, not a program.
         external: bool,
     },

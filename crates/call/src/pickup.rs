@@ -57,6 +57,10 @@ impl Groups {
             .collect();
         numbers.join(", ")
     }
+    /// Those with numbers as bits of one: group 0 is the lowest.
+    pub fn bits(&self) -> u64 {
+        self.numbers
+    }
     /// Those with names: `sales,support`.
     pub fn names(&self) -> String {
         self.names.iter().map(String::as_str).collect::<Vec<_>>().join(",")

@@ -2,6 +2,8 @@
 
 use core::net::SocketAddr;
 
+use dialplan::{Wall, strftime};
+
 use crate::{Core, Level, Notice};
 
 /// Characters of a name from outside that are shown.
@@ -25,6 +27,8 @@ pub struct Attempt {
     pub remote: String,
     /// What was asked of it: the nonce; empty without one.
     pub challenge: String,
+    /// When: ISO 8601 with milliseconds; filled in when it is told.
+    pub time: String,
 }
 
 impl Attempt {
@@ -37,6 +41,7 @@ impl Attempt {
         let severity = if self.is_good() { "Informational" } else { "Error" };
         let password = if self.event == "SuccessfulAuth" { "1" } else { "" };
         [
+            ("EventTV", self.time.as_str()),
             ("Severity", severity),
             ("Service", self.service),
             ("EventVersion", "1"),
@@ -75,6 +80,18 @@ fn module_of(service: &str) -> &'static str {
 }
 
 impl Core {
+    /// The time of this moment as security events have it: ISO 8601 with milliseconds, where the machine stands.
+    pub(crate) fn event_time(&self) -> String {
+        let micros = self.services.wall.now_micros();
+        let wall = Wall {
+            seconds: micros.div_euclid(1_000_000),
+            micros: u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0),
+        };
+        let offset = self.services.wall.offset(wall.seconds, "");
+        let mut time = String::new();
+        strftime::format(wall, &offset, "%Y-%m-%dT%H:%M:%S.%3q%z", &mut time);
+        time
+    }
     /// Tells the security log and watchers; nothing is made when neither is there.
     pub fn tell_attempt(&mut self, attempt: impl FnOnce(&Self) -> Attempt) {
         let logged = self.services.log.enabled(Level::Security);
@@ -82,6 +99,7 @@ impl Core {
             return;
         }
         let mut attempt = attempt(self);
+        attempt.time = self.event_time();
         for text in [&mut attempt.account, &mut attempt.session, &mut attempt.challenge] {
             *text = shown(text);
         }

@@ -117,7 +117,9 @@ impl LocalDriver {
         let from = request.requestor.and_then(|id| core.get(id));
         let (account, language, music_class) =
             from.map(|c| (c.account.clone(), c.language.clone(), c.music_class.clone())).unwrap_or_default();
-        let dialled = PartyId { number: Some(place.exten.clone()), ..PartyId::default() };
+        // Who is dialled is known by the number that was dialled; who is called for nobody is nobody.
+        let dialled = request.requestor.map(|_| place.exten.clone());
+        let dialled = PartyId { number: dialled, ..PartyId::default() };
         let caller = if second { request.caller.clone().unwrap_or_default() } else { dialled };
         // Two channels cannot have the same one.
         let second_id =

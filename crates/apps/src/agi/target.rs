@@ -1,5 +1,6 @@
 //! What the first argument of AGI names.
 
+use core::net::IpAddr;
 use core::time::Duration;
 
 use base::dns::{Kind, Question, Records, by_rank};
@@ -49,6 +50,8 @@ impl Target {
                 let (host, port) =
                     authority_of(authority).ok_or_else(|| format!("'{text}' names no host"))?;
                 let (url, script) = (text.to_owned(), script.to_owned());
+                // A port that is written leaves the DNS nothing to say, nor does an address.
+                let by_service = by_service && port.is_none() && host.parse::<IpAddr>().is_err();
                 return Ok(Self::Server { url, host, port, script, by_service });
             }
         }
@@ -190,6 +193,8 @@ mod tests {
             ("agi://[::1]:99/a", Some(server("agi://[::1]:99/a", "::1", Some(99), "a", false))),
             ("agi://[::1]", Some(server("agi://[::1]", "::1", None, "", false))),
             ("hagi://h/a", Some(server("hagi://h/a", "h", None, "a", true))),
+            ("hagi://h:99/a", Some(server("hagi://h:99/a", "h", Some(99), "a", false))),
+            ("hagi://192.0.2.1/a", Some(server("hagi://192.0.2.1/a", "192.0.2.1", None, "a", false))),
             ("", None),
             ("../etc/x", None),
             ("a/../../x", None),

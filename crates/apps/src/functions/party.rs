@@ -81,7 +81,7 @@ pub(super) fn read_caller(call: &Call, text: &str, out: &mut String) -> Read {
             "rdnis" => c.redirecting.from.number().to_owned(),
             "ani" | "ani-num" => c.ani.clone().unwrap_or_default(),
             "ani-all" => PartyId { number: c.ani.clone(), ..PartyId::default() }.all(),
-            "ani2" | "dnid-num-plan" | "ani-num-plan" => "0".to_owned(),
+            "ani2" | "tns" | "dnid-num-plan" | "ani-num-plan" => "0".to_owned(),
             "ani-num-valid" => u8::from(c.ani.is_some()).to_string(),
             "ani-num-pres" | "ani-name-pres" => Presentation::default().name().to_owned(),
             "ani-name" | "ani-tag" => String::new(),
@@ -100,8 +100,8 @@ pub(super) fn write_caller(call: &Call, text: &str, value: &str) -> Read {
                 "dnid" | "dnid-num" => c.dialed = Some(value.trim().to_owned()),
                 "rdnis" => c.redirecting.from.number = Some(value.trim().to_owned()),
                 "ani" | "ani-num" | "ani-all" => c.ani = PartyId::parse(value).number,
-                "ani2" | "dnid-num-plan" | "ani-num-plan" | "ani-name" | "ani-tag" | "ani-num-pres"
-                | "ani-name-pres" => {}
+                "ani2" | "tns" | "dnid-num-plan" | "ani-num-plan" | "ani-name" | "ani-tag"
+                | "ani-num-pres" | "ani-name-pres" => {}
                 other => {
                     write_item(&mut c.caller, other.strip_prefix("priv-").unwrap_or(other), value)?;
                     if other == "all" {

@@ -86,6 +86,11 @@ impl Core {
     pub(crate) fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
         self.bridges.get_mut(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
     }
+    /// The bridge that a channel is in, and how many are in it.
+    pub fn bridge_with(&self, id: ChannelId) -> Option<(BridgeId, usize)> {
+        let bridge = self.get(id)?.bridge?;
+        Some((bridge, self.bridge_members(bridge).len()))
+    }
     /// Channels in a bridge.
     pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {
         self.bridges

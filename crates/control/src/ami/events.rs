@@ -54,7 +54,7 @@ events! {
     "LocalOptimizationBegin" "call" "A Local channel is about to be taken out of the way of the two that it connects." ["LocalOne*", "LocalTwo*", "Source*", "DestUniqueId", "Id"];
     "LocalOptimizationEnd" "call" "A Local channel was taken out of the way." ["LocalOne*", "LocalTwo*", "Success", "Id"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
-    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "SecondTransferer*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType"];
+    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "OrigBridge*", "SecondTransferer*", "SecondBridge*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType", "DestBridgeUniqueid"];
     "ChanSpyStart" "call" "A channel begins to listen to another one." ["Spyer*", "Spyee*"];
     "ChanSpyStop" "call" "A channel listens to another one no more." ["Spyer*", "Spyee*"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
@@ -129,16 +129,16 @@ events! {
     "PresenceStatus" "call" "The presence of an extension changed whose hint names a provider." ["Exten", "Context", "Hint", "Status", "Subtype", "Message"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
-    "SuccessfulAuth" "security" "Somebody logged in." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
-    "ChallengeSent" "security" "A phone was asked for its password." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "InvalidAccountID" "security" "A user who does not exist was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "InvalidPassword" "security" "A wrong secret was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "FailedACL" "security" "An address that is not permitted was refused." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "SuccessfulAuth" "security" "Somebody logged in." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
+    "ChallengeSent" "security" "A phone was asked for its password." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "InvalidPassword" "security" "A wrong secret was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
+    "FailedACL" "security" "An address that is not permitted was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "CEL" "call" "A channel event was kept; with enabled=yes in the section [manager] of cel.conf." ["EventName", "AccountCode", "CallerIDnum", "CallerIDname", "CallerIDani", "CallerIDrdnis", "CallerIDdnid", "Exten", "Context", "Channel", "Application", "AppData", "EventTime", "AMAFlags", "UniqueID", "LinkedID", "Userfield", "Peer", "PeerAccount", "Extra"];
-    "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
-    "AddressUnbanned" "security" "A ban was taken back before its time." ["Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
+    "AddressUnbanned" "security" "A ban was taken back before its time." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
     "Shutdown" "system" "The process stops." ["Shutdown", "Restart"];
 }
@@ -267,14 +267,27 @@ pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> 
 
 /// The fields of a bridge with so many channels.
 pub(crate) fn bridge<'a>(message: Message<'a>, id: BridgeId, count: usize) -> Message<'a> {
+    prefixed_bridge(message, "", id, count)
+}
+
+/// The same with a word before each name: `OrigBridgeUniqueid`.
+fn prefixed_bridge<'a>(message: Message<'a>, prefix: &str, id: BridgeId, count: usize) -> Message<'a> {
     message
-        .field("BridgeUniqueid", bridge_name(id))
-        .field("BridgeType", "basic")
-        .field("BridgeTechnology", "simple_bridge")
-        .field("BridgeCreator", "<unknown>")
-        .field("BridgeName", "<unknown>")
-        .field("BridgeNumChannels", count)
-        .field("BridgeVideoSourceMode", "none")
+        .prefixed(prefix, "BridgeUniqueid", bridge_name(id))
+        .prefixed(prefix, "BridgeType", "basic")
+        .prefixed(prefix, "BridgeTechnology", "simple_bridge")
+        .prefixed(prefix, "BridgeCreator", "<unknown>")
+        .prefixed(prefix, "BridgeName", "<unknown>")
+        .prefixed(prefix, "BridgeNumChannels", count)
+        .prefixed(prefix, "BridgeVideoSourceMode", "none")
+}
+
+/// The fields of a bridge with a word before each name; nothing of one that is not there.
+fn bridge_within<'a>(message: Message<'a>, prefix: &str, of: Option<(BridgeId, usize)>) -> Message<'a> {
+    match of {
+        Some((id, count)) => prefixed_bridge(message, prefix, id, count),
+        None => message,
+    }
 }
 
 /// The bridge of a name that [`bridge_name`] made.
@@ -421,22 +434,33 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .field("Extension", &to.1)
             })
         }
-        Notice::AttendedTransfer { transferer, second, transferee, target, link, external } => {
-            Event::new("AttendedTransfer").with(|m| {
-                let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
-                let m = channel(m, "SecondTransferer", second.as_ref().unwrap_or(transferer));
-                let m = match transferee {
-                    Some(transferee) => channel(m, "Transferee", transferee),
-                    None => m,
-                };
-                let (m, kind) = match (target, link) {
-                    (_, Some((one, two))) => (channel(channel(m, "LocalOne", one), "LocalTwo", two), "Link"),
-                    (Some(target), None) => (channel(m, "TransferTarget", target), "Bridge"),
-                    (None, None) => (m, "App"),
-                };
-                m.field("IsExternal", yes_no(*external)).field("DestType", kind)
-            })
-        }
+        Notice::AttendedTransfer {
+            transferer,
+            second,
+            transferee,
+            target,
+            link,
+            bridges: [first_bridge, second_bridge],
+            stays,
+            external,
+        } => Event::new("AttendedTransfer").with(|m| {
+            let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
+            let m = bridge_within(m, "Orig", *first_bridge);
+            let m = channel(m, "SecondTransferer", second.as_ref().unwrap_or(transferer));
+            let m = bridge_within(m, "Second", *second_bridge);
+            let m = match transferee {
+                Some(transferee) => channel(m, "Transferee", transferee),
+                None => m,
+            };
+            let (m, kind) = match (target, link) {
+                (_, Some((one, two))) => (channel(channel(m, "LocalOne", one), "LocalTwo", two), "Link"),
+                (Some(target), None) => (channel(m, "TransferTarget", target), "Bridge"),
+                (None, None) => (m, "App"),
+            };
+            m.field("IsExternal", yes_no(*external))
+                .field("DestType", kind)
+                .optional("DestBridgeUniqueid", stays.map(bridge_name))
+        }),
         Notice::SpyStart { spyer, spyee } => {
             Event::new("ChanSpyStart").with(|m| channel(channel(m, "Spyer", spyer), "Spyee", spyee))
         }

@@ -118,6 +118,8 @@ mod tests {
             ("eventfilter(name(Hangup),header(Cause),method(exact))", "16", true),
             ("header(Cause),method(exact)", "1", false),
             ("header(Channel),method(ends_with)", "-1", true),
+            ("header(Channel),method(startsWith)", "PJSIP/", true),
+            ("header(Channel),method(endsWith)", "-2", false),
             ("header(Channel),method(contains)", "6001", true),
             ("header(Channel)", "^PJSIP/6...-", true),
             ("header(Nothing),method(none)", "", false),

@@ -16,6 +16,7 @@ use super::filter::Filters;
 use super::packet::{Message, truth};
 use super::session::{Login, Stage};
 use super::table::{ActionRow, After, Done, Turn, may, must};
+use super::web;
 use crate::site::Site;
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -215,7 +216,7 @@ pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &st
     let mut core = site.shard.core.borrow_mut();
     let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
     core.log(Level::Notice, "manager", &line);
-    core.tell_attempt(|_| attempt(why.event(), peer, session, name));
+    core.tell_attempt(|_| attempt(site, why.event(), peer, session, name));
     core.password_refused("AMI", ip, name, || is_home(site, ip));
 }
 
@@ -224,16 +225,30 @@ pub(crate) fn is_home(site: &Site, ip: std::net::IpAddr) -> bool {
     site.sip.try_borrow().is_ok_and(|sip| sip.is_home(ip))
 }
 
+/// Where managers connect to, as manager.conf names it; nothing of a session over HTTP, which has come elsewhere.
+fn local(site: &Site, session: u64) -> String {
+    let is_web = session == 0 || session >= web::FIRST;
+    let address = site.snapshot.borrow().manager.general.address().filter(|_| !is_web);
+    address.map(|address| security::address("TCP", address)).unwrap_or_default()
+}
+
 /// Somebody who tries to log in.
-pub(super) fn attempt(event: &'static str, peer: SocketAddr, session: u64, name: &str) -> Attempt {
+pub(super) fn attempt(
+    site: &Site,
+    event: &'static str,
+    peer: SocketAddr,
+    session: u64,
+    name: &str,
+) -> Attempt {
     Attempt {
         event,
         service: "AMI",
         account: name.to_owned(),
         session: session.to_string(),
-        local: String::new(),
+        local: local(site, session),
         remote: security::address("TCP", peer),
         challenge: String::new(),
+        time: String::new(),
     }
 }
 

@@ -412,7 +412,7 @@ impl Manager {
             self.log(Level::Verbose(2), &text);
         }
         let mut core = self.site.shard.core.borrow_mut();
-        core.tell_attempt(|_| login::attempt("SuccessfulAuth", peer, id, &account));
+        core.tell_attempt(|_| login::attempt(&self.site, "SuccessfulAuth", peer, id, &account));
         drop(core);
         let (_, wall) = self.times();
         let booted = fully_booted(self.ages(now));

@@ -226,7 +226,8 @@ fn user_event(
 }
 
 fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
-    let Notice::AttendedTransfer { transferer, second, transferee, target, link, external } = notice else {
+    let Notice::AttendedTransfer { transferer, second, transferee, target, link, external, .. } = notice
+    else {
         return None;
     };
     let kind = match (link, target) {

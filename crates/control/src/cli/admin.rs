@@ -221,7 +221,7 @@ impl Cli {
     fn reload_module(&self, ask: &mut Ask<'_>) -> Said {
         let Some(asked) = ask.arg("module") else { return self.reload("", "") };
         let name = asked.trim_end_matches(".so");
-        if !modules::known().any(|(known, _)| known == name) && !FILES.contains(&name) {
+        if !is_reloadable(name) {
             return Said::failed(format!("No such module '{}'\n", clean(asked)));
         }
         let success = if FILES.contains(&name) {
@@ -626,6 +626,11 @@ impl Cli {
         };
         ask.show(data, text)
     }
+}
+
+/// Whether something by this name, a module without `.so` or a part of the core, can be read again.
+pub(crate) fn is_reloadable(name: &str) -> bool {
+    modules::known().any(|(known, _)| known == name) || FILES.contains(&name)
 }
 
 /// What can be reloaded by a name that is no module: parts of Asterisk's own core.

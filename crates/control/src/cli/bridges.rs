@@ -7,7 +7,6 @@ use base::{BridgeId, ChannelId};
 use call::Core;
 use serde_json::{Value, json};
 
-use super::calls::bridge_id;
 use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::ami::{TECHNOLOGIES, bridge_of};
@@ -20,7 +19,9 @@ pub(super) const ROWS: &[Row] = &[
         "id type technology conference channels [name uniqueid caller_number seconds]",
         Cli::bridge_show,
     )
-    .detail("A bridge is named as in `bridge show all`, or by the BridgeUniqueid of the manager's events."),
+    .detail(
+        "A bridge is named as in `bridge show all`, which is the BridgeUniqueid of the manager's events.",
+    ),
     verb(
         "bridge kick <bridge> <channel>",
         "Sends a channel out of its bridge: on in its dialplan, else to its end.",
@@ -51,7 +52,7 @@ impl Cli {
         let name = ask.need("bridge");
         let core = self.site.shard.core.borrow();
         let unique = bridge_of(name);
-        let found = core.bridges().find(|(id, _)| Some(*id) == unique || bridge_id(*id) == name);
+        let found = core.bridges().find(|(id, _)| Some(*id) == unique);
         let found = found.map(|(id, members)| (id, members.to_vec()));
         found.ok_or_else(|| Said::failed(format!("Bridge '{}' not found\n", clean(name))))
     }
@@ -63,7 +64,7 @@ impl Cli {
                 .map(|(id, members)| {
                     let names: Vec<&str> =
                         members.iter().filter_map(|id| core.get(*id)).map(|c| &*c.name).collect();
-                    json!({ "id": bridge_id(id), "channels": names })
+                    json!({ "id": call::bridge_name(id), "channels": names })
                 })
                 .collect();
             json!({ "bridges": rows })
@@ -72,7 +73,12 @@ impl Cli {
             let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
             for (id, members) in core.bridges() {
                 let (kind, technology) = kind_of(core, id);
-                let _ = writeln!(out, "{:<36} {:>5} {kind:<15} {technology}", bridge_id(id), members.len());
+                let _ = writeln!(
+                    out,
+                    "{:<36} {:>5} {kind:<15} {technology}",
+                    call::bridge_name(id),
+                    members.len()
+                );
             }
             out
         };
@@ -102,7 +108,7 @@ impl Cli {
                 })
                 .collect();
             json!({
-                "id": bridge_id(id),
+                "id": call::bridge_name(id),
                 "type": kind,
                 "technology": technology,
                 "conference": conference,
@@ -111,7 +117,8 @@ impl Cli {
         };
         let text = || {
             let mut out = String::new();
-            for (name, value) in [("Id", bridge_id(id).as_str()), ("Type", kind), ("Technology", technology)]
+            for (name, value) in
+                [("Id", call::bridge_name(id).as_str()), ("Type", kind), ("Technology", technology)]
             {
                 let _ = writeln!(out, "{name}: {value}");
             }

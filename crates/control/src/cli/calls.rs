@@ -82,12 +82,9 @@ fn seconds(core: &Core, channel: &Channel) -> u64 {
     core.now.since(channel.created).as_secs()
 }
 
-pub(super) fn bridge_id(id: base::BridgeId) -> String {
-    format!("{}-{}", id.slot, id.generation)
-}
-
+/// Its bridge by the name that events have for it.
 fn bridge_of(channel: &Channel) -> String {
-    channel.bridge.map(bridge_id).unwrap_or_default()
+    channel.bridge.map(call::bridge_name).unwrap_or_default()
 }
 
 fn counts(core: &Core, limit: u32, out: &mut String) {

@@ -208,7 +208,7 @@ pub(super) fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String
 }
 
 /// What an identify object matches, as it was written.
-pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
+pub(crate) fn matches_of(identify: &Identify) -> Vec<String> {
     let sources = identify.match_source.iter().map(|source| match source {
         SourceMatch::Net(net) => net.to_string(),
         SourceMatch::Host(host) => host.clone(),

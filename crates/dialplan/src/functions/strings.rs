@@ -21,7 +21,12 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     reader("REPLACE", "REPLACE(varname,find[,replace])", "Replaces single characters.", replace),
     reader("STRREPLACE", "STRREPLACE(varname,find[,replace[,max]])", "Replaces substrings.", strreplace),
-    reader("STRBETWEEN", "STRBETWEEN(text,between)", "Puts text between characters.", strbetween),
+    reader(
+        "STRBETWEEN",
+        "STRBETWEEN(varname,between)",
+        "Puts text between the characters of a variable.",
+        strbetween,
+    ),
 ];
 
 fn len(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
@@ -162,9 +167,11 @@ fn strreplace(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     Ok(())
 }
 
-fn strbetween(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
-    let (text, between) = head_and_rest(args);
-    let (text, between) = (unquote(text), unquote(between));
+fn strbetween(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
+    let (name, between) = head_and_rest(args);
+    let (name, between) = (unquote(name), unquote(between));
+    let name = Some(name.trim()).filter(|name| !name.is_empty());
+    let text = value_of(env, name.ok_or(Fault::new("the variable's name is missing"))?);
     for (at, symbol) in text.chars().enumerate() {
         if at > 0 {
             out.push_str(&between);
@@ -186,6 +193,7 @@ mod tests {
         let mut env = TestEnv::new();
         env.set("v", "(+49) 221-1234");
         env.set("s", "one two two");
+        env.set("n", "123");
         for (text, expected) in [
             ("${LEN()}${LEN(abc)}${LEN(a,b)}", "033"),
             ("${TOLOWER(AbC)}${TOUPPER(AbC)}", "abcABC"),
@@ -198,7 +206,7 @@ mod tests {
             ("${STRREPLACE(s,two,2,1)}", "one 2 two"),
             ("${STRREPLACE(s,two)}", "one  "),
             ("${TRIM( a b )}|${LTRIM( a )}|${RTRIM( a )}", "a b|a | a"),
-            ("${STRBETWEEN(123,w)}", "1w2w3"),
+            ("${STRBETWEEN(n,w)}|${STRBETWEEN(PASSTHRU(ab),--)}|${STRBETWEEN(nothing,w)}", "1w2w3|a--b|"),
         ] {
             assert_eq!(env.expand(text), expected, "{text}");
         }

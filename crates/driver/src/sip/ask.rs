@@ -160,12 +160,6 @@ pub(crate) fn uri_part(args: &str) -> Option<String> {
     }
 }
 
-/// The name a contact has for `PJSIP_CONTACT()`: the AOR's and a hash of the URI (FNV-1a), which no comma can be in.
-fn contact_id(row: &ContactRow) -> String {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{};@{:016x}", row.aor, row.uri.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
-}
-
 fn name_and_field(args: &str) -> Option<(&str, String)> {
     let (name, field) = args.rsplit_once(',')?;
     Some((name.trim(), field.trim().to_ascii_lowercase()))
@@ -274,7 +268,7 @@ impl SipDriver {
         match field.as_str() {
             "contact" => {
                 let rows = self.contact_rows(Some(name), core);
-                Some(rows.iter().map(contact_id).collect::<Vec<_>>().join(","))
+                Some(rows.iter().map(ContactRow::id).collect::<Vec<_>>().join(","))
             }
             "max_contacts" => Some(aor.max_contacts.to_string()),
             "remove_existing" => yes(aor.remove_existing),
@@ -286,6 +280,11 @@ impl SipDriver {
             "qualify_timeout" => Some(format!("{:.6}", aor.qualify_timeout.as_secs_f64())),
             "qualify_2xx_only" => yes(aor.qualify_2xx_only),
             "support_path" => yes(aor.support_path),
+            "authenticate_qualify" => yes(aor.authenticate_qualify),
+            "mailboxes" => Some(aor.mailboxes.join(",")),
+            "outbound_proxy" => Some(aor.outbound_proxy.clone()),
+            "voicemail_extension" => Some(aor.voicemail.clone()),
+            "type" => Some("aor".to_owned()),
             _ => None,
         }
     }
@@ -294,9 +293,9 @@ impl SipDriver {
         let (name, field) = name_and_field(args)?;
         let aor = name.split([';', '/']).next()?;
         let rows = self.contact_rows(Some(aor), core);
-        let row = rows.iter().find(|row| {
-            contact_id(row) == name || name.strip_prefix(aor) == Some(&format!("/{}", row.uri))
-        })?;
+        let row = rows
+            .iter()
+            .find(|row| row.id() == name || name.strip_prefix(aor) == Some(&format!("/{}", row.uri)))?;
         let via = row.via.parse::<core::net::SocketAddr>().ok();
         Some(match field.as_str() {
             "uri" => row.uri.clone(),
@@ -319,6 +318,12 @@ impl SipDriver {
             }
             "via_addr" => via.map(|via| via.ip().to_string()).unwrap_or_default(),
             "via_port" => via.map_or(0, |via| via.port()).to_string(),
+            "call_id" => row.call_id.clone(),
+            "path" => row.path.clone(),
+            "outbound_proxy" => row.object.outbound_proxy.clone(),
+            "qualify_frequency" => row.object.qualify_frequency.to_string(),
+            "qualify_timeout" => format!("{:.6}", row.object.qualify_timeout.as_secs_f64()),
+            "type" => "contact".to_owned(),
             _ => return None,
         })
     }

@@ -204,6 +204,7 @@ impl SipDriver {
                 local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
                 remote: security::address(&transport, source.remote),
                 challenge: challenge.first().and_then(nonce).unwrap_or_default(),
+                time: String::new(),
             }
         });
     }

@@ -556,6 +556,8 @@ fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (Chann
             transferee: Some(snapshot(newcomer)?),
             target: target.and_then(snapshot),
             link: None,
+            bridges: [first, second].map(|id| core.bridge_with(id)),
+            stays: core.bridge_with(place).map(|(bridge, _)| bridge),
             external: true,
         })
     })();

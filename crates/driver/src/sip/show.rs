@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use call::{Core, DeviceState, Tech as _};
 
-use super::config::ResourceList;
+use super::config::{Aor, ResourceList};
 use super::qualify::Reachable;
 use super::{SipDriver, identity};
 
@@ -53,6 +53,20 @@ pub struct ContactRow {
     pub via: String,
     /// Seconds until it lapses; `None` for a contact of the configuration.
     pub expires: Option<u64>,
+    /// Call-ID of the REGISTER that made it.
+    pub call_id: String,
+    /// Path of that REGISTER, first hop first.
+    pub path: String,
+    /// The AOR as it is configured: how the contact is asked whether it answers.
+    pub object: Rc<Aor>,
+}
+
+impl ContactRow {
+    /// Its name in lists and for `PJSIP_CONTACT()`: the AOR's and a hash of the URI (FNV-1a), which no comma can be in.
+    pub fn id(&self) -> String {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        format!("{};@{:016x}", self.aor, self.uri.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    }
 }
 
 /// One AOR.
@@ -64,6 +78,8 @@ pub struct AorRow {
     pub max_contacts: usize,
     /// Contacts.
     pub contacts: Vec<ContactRow>,
+    /// As it is configured; `None` for a name that an endpoint lists and nobody describes.
+    pub object: Option<Rc<Aor>>,
 }
 
 /// One endpoint.
@@ -117,6 +133,9 @@ impl SipDriver {
                     user_agent: String::new(),
                     via: String::new(),
                     expires: None,
+                    call_id: String::new(),
+                    path: String::new(),
+                    object: aor.clone(),
                 }
             };
             rows.extend(aor.contacts.iter().map(|uri| row(uri.as_bytes())));
@@ -124,6 +143,8 @@ impl SipDriver {
                 user_agent: identity::text(&binding.user_agent),
                 via: binding.source.remote.to_string(),
                 expires: Some(binding.expires_at.since(core.now).as_secs()),
+                call_id: identity::text(&binding.call_id),
+                path: binding.path.iter().map(|hop| identity::text(hop)).collect::<Vec<_>>().join(", "),
                 ..row(&binding.uri)
             }));
         }
@@ -131,12 +152,16 @@ impl SipDriver {
     }
     /// AORs.
     pub fn aor_rows(&self, core: &Core) -> Vec<AorRow> {
-        let row = |name: &str, max_contacts| AorRow {
+        self.config.aors.keys().map(|name| self.aor_row(name, core)).collect()
+    }
+    fn aor_row(&self, name: &str, core: &Core) -> AorRow {
+        let object = self.config.aors.get(name).cloned();
+        AorRow {
             name: name.to_owned(),
-            max_contacts,
+            max_contacts: object.as_ref().map_or(0, |aor| aor.max_contacts),
             contacts: self.contact_rows(Some(name), core),
-        };
-        self.config.aors.values().map(|aor| row(&aor.name, aor.max_contacts)).collect()
+            object,
+        }
     }
     /// Endpoints, one or all.
     pub fn endpoint_rows(&self, only: Option<&str>, core: &Core) -> Vec<EndpointRow> {
@@ -150,11 +175,7 @@ impl SipDriver {
                     let user = self.config.auths.get(name).map(|auth| auth.username.clone());
                     (name.to_string(), user.unwrap_or_default())
                 });
-                let aors = endpoint.aors.iter().map(|name| AorRow {
-                    name: name.to_string(),
-                    max_contacts: self.config.aors.get(name).map_or(0, |aor| aor.max_contacts),
-                    contacts: self.contact_rows(Some(name), core),
-                });
+                let aors = endpoint.aors.iter().map(|name| self.aor_row(name, core));
                 let identifies = self.config.identifies.iter().filter(|i| i.endpoint == endpoint.name);
                 EndpointRow {
                     name: endpoint.name.to_string(),
@@ -207,7 +228,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ::sip::session::Policy::Required => "required",
         ::sip::session::Policy::Always => "always",
     };
-    vec![
+    let mut all = vec![
         ("100rel", rel100.to_owned()),
         ("accountcode", endpoint.account.clone()),
         ("allow", format!("({formats})")),
@@ -253,5 +274,99 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("trust_id_inbound", yes(endpoint.trust_id_inbound)),
         ("trust_id_outbound", yes(endpoint.trust_id_outbound)),
         ("use_ptime", yes(endpoint.use_ptime)),
+    ];
+    all.extend(options_of_media(endpoint));
+    all.extend(options_of_watching(endpoint));
+    all.extend(options_of_parties(endpoint));
+    all.sort_by_key(|(name, _)| *name);
+    all
+}
+
+fn truth(value: bool) -> String {
+    if value { "true" } else { "false" }.to_owned()
+}
+
+/// What media of an endpoint obeys, beside what [`options`] begins with.
+fn options_of_media(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
+    let direct = endpoint.direct.as_ref();
+    let method = |by_update: bool| if by_update { "update" } else { "invite" }.to_owned();
+    let glare = match direct.map(|direct| direct.glare).unwrap_or_default() {
+        super::Glare::None => "none",
+        super::Glare::Outgoing => "outgoing",
+        super::Glare::Incoming => "incoming",
+    };
+    vec![
+        ("asymmetric_rtp_codec", truth(endpoint.asymmetric_codec)),
+        ("bind_rtp_to_media_address", truth(endpoint.bind_media)),
+        ("cos_audio", endpoint.marking.priority.to_string()),
+        ("direct_media", truth(direct.is_some())),
+        ("direct_media_glare_mitigation", glare.to_owned()),
+        ("direct_media_method", method(direct.is_some_and(|direct| direct.by_update))),
+        ("disable_direct_media_on_nat", truth(direct.is_some_and(|direct| direct.not_behind_nat))),
+        ("fax_detect", truth(endpoint.fax_detect.is_some())),
+        ("g726_non_standard", truth(endpoint.g726_aal2)),
+        ("ignore_183_without_sdp", truth(endpoint.ignore_183_without_sdp)),
+        ("max_audio_streams", endpoint.audio_streams.to_string()),
+        ("moh_passthrough", truth(endpoint.passes_hold)),
+        ("rtcp_mux", truth(endpoint.rtcp_mux)),
+        ("sdp_owner", endpoint.sdp_owner.clone()),
+        ("sdp_session", endpoint.sdp_session.clone()),
+        ("t38_udptl", truth(endpoint.fax.is_some())),
+        ("t38_udptl_nat", truth(endpoint.fax.as_ref().is_some_and(|fax| fax.nat))),
+        ("tos_audio", endpoint.marking.tos.to_string()),
+    ]
+}
+
+/// What its subscriptions and messages obey.
+fn options_of_watching(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
+    let watching = &endpoint.watching;
+    vec![
+        ("aggregate_mwi", truth(watching.aggregate)),
+        ("allow_subscribe", truth(watching.allow)),
+        ("incoming_mwi_mailbox", watching.incoming.clone()),
+        ("mailboxes", watching.mailboxes.join(",")),
+        ("message_context", endpoint.message_context.clone()),
+        ("mwi_from_user", watching.from_user.clone()),
+        ("mwi_subscribe_replaces_unsolicited", truth(watching.subscribing_replaces)),
+        ("notify_early_inuse_ringing", truth(watching.early_ringing)),
+        ("sub_min_expiry", watching.seconds_min.to_string()),
+        ("subscribe_context", watching.context.clone()),
+        ("voicemail_extension", watching.voicemail.clone()),
+    ]
+}
+
+/// What parties and transfers of its calls obey.
+fn options_of_parties(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
+    let identify = endpoint.identify_by.iter().map(|by| match by {
+        super::IdentifyBy::Username => "username",
+        super::IdentifyBy::AuthUsername => "auth_username",
+        super::IdentifyBy::Ip => "ip",
+        super::IdentifyBy::Header => "header",
+        super::IdentifyBy::RequestUri => "request_uri",
+        super::IdentifyBy::Transport => "transport",
+        super::IdentifyBy::Anonymous => "anonymous",
+    });
+    let connected = if endpoint.connected_by_update { "update" } else { "invite" };
+    let (call, pickup) = (&endpoint.pickup.call, &endpoint.pickup.pickup);
+    vec![
+        ("allow_overlap", truth(endpoint.allow_overlap)),
+        ("allow_transfer", truth(endpoint.allow_transfer)),
+        ("call_group", call.numbers()),
+        ("callerid_tag", endpoint.caller.tag.clone()),
+        ("connected_line_method", connected.to_owned()),
+        ("contact_user", endpoint.contact_user.clone()),
+        ("follow_early_media_fork", truth(endpoint.follow_fork)),
+        ("accept_multiple_sdp_answers", truth(endpoint.take_every_answer)),
+        ("identify_by", identify.collect::<Vec<_>>().join(",")),
+        ("named_call_group", call.names()),
+        ("named_pickup_group", pickup.names()),
+        ("outbound_proxy", endpoint.outbound_proxy.clone()),
+        ("overlap_context", endpoint.overlap_context.clone()),
+        ("pickup_group", pickup.numbers()),
+        ("refer_blind_progress", truth(endpoint.refer_progress)),
+        ("rpid_immediate", truth(endpoint.rpid_immediate)),
+        ("suppress_q850_reason_headers", truth(endpoint.suppress_reason)),
+        ("trust_connected_line", truth(endpoint.trust_connected_line)),
+        ("user_eq_phone", truth(endpoint.user_eq_phone)),
     ]
 }

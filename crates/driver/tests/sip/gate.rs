@@ -98,7 +98,7 @@ fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
         let log = lab.world.log(call::Level::Security);
         assert_eq!(log.len(), told.len(), "{case}: {log:?}");
         for (line, attempt) in log.iter().zip(&told) {
-            assert!(line.starts_with(&format!("SecurityEvent=\"{}\",Severity=\"", attempt.event)), "{line}");
+            assert!(line.starts_with(&format!("SecurityEvent=\"{}\",EventTV=\"", attempt.event)), "{line}");
             assert!(
                 line.contains("Service=\"PJSIP\"") && line.contains("LocalAddress=\"IPV4/UDP/"),
                 "{line}"

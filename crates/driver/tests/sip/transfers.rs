@@ -342,6 +342,8 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
         }
         let (was_y, was_x2, was_z) = (name(&lab, y), name(&lab, x2), name(&lab, z));
         lab.shard.core.borrow_mut().notices.clear();
+        let were = [x1, x2].map(|id| lab.shard.core.borrow().bridge_with(id));
+        assert!(were.iter().all(Option::is_some) && were[0] != were[1]);
         // In its own words: its own tag is the from-tag of who reads it.
         let replaces = format!(
             "{}%3Bto-tag%3D{}%3Bfrom-tag%3D{}",
@@ -378,6 +380,12 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
             _ => None,
         });
         assert_eq!(event, Some((Some(was_x2), was_y, Some(was_z))));
+        let of = core.notices.iter().find_map(|notice| match notice {
+            Notice::AttendedTransfer { bridges, stays, .. } => Some((*bridges, *stays)),
+            _ => None,
+        });
+        let stays = core.bridges().find(|(_, members)| !members.is_empty()).map(|(id, _)| id);
+        assert_eq!(of, Some((were, stays)), "the bridges that were, and the one in which they talk");
     }
 }
 

@@ -218,8 +218,9 @@ impl EventFilter {
                 }
                 ("method", "regex") => filter.method = FilterMethod::Regex,
                 ("method", "exact") => filter.method = FilterMethod::Exact,
-                ("method", "starts_with") => filter.method = FilterMethod::StartsWith,
-                ("method", "ends_with") => filter.method = FilterMethod::EndsWith,
+                // The field's page of the action Filter spells these two startsWith and endsWith.
+                ("method", "starts_with" | "startswith") => filter.method = FilterMethod::StartsWith,
+                ("method", "ends_with" | "endswith") => filter.method = FilterMethod::EndsWith,
                 ("method", "contains") => filter.method = FilterMethod::Contains,
                 ("method", "none") => filter.method = FilterMethod::None,
                 _ => return Err("criteria are action, name, header and method"),

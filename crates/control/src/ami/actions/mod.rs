@@ -15,6 +15,7 @@ mod parking;
 mod plan;
 mod queues;
 mod sip;
+mod sip_objects;
 mod sorcery;
 mod system;
 mod talk;

@@ -1,8 +1,10 @@
 //! The dialplan, its hints and the devices they stand for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apps::hints;
+use call::CUSTOM_FAMILY;
 use dialplan::{Addition, ChangeError, Context, Program};
 
 use super::super::events;
@@ -150,19 +152,29 @@ fn extension_state_list(turn: &mut Turn<'_>) -> Done {
 fn device_state_list(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Device State Changes will follow");
     let site = turn.site.clone();
-    let mut devices: Vec<(String, &'static str)> = {
+    let mut devices: Vec<String> = Vec::new();
+    {
         let core = site.shard.core.borrow();
         let rows = site.sip.borrow().endpoint_rows(None, &core);
-        rows.iter().map(|row| (format!("PJSIP/{}", row.name), row.state.name())).collect()
-    };
-    for row in site.hints.borrow().rows() {
-        for device in row.devices.split('&').map(str::trim).filter(|device| !device.is_empty()) {
-            if !devices.iter().any(|(known, _)| known.eq_ignore_ascii_case(device)) {
-                devices.push((device.to_owned(), hints::device_state(&site.shard, device).name()));
-            }
+        devices.extend(rows.iter().map(|row| format!("PJSIP/{}", row.name)));
+        // What programs have set is a device as any other: wallboards show who has switched calls off.
+        let below = format!("/{CUSTOM_FAMILY}");
+        let custom = core.services.db.list(&below);
+        let names = custom.iter().filter_map(|(key, _)| key.strip_prefix(&below)?.strip_prefix('/'));
+        devices.extend(names.map(|name| format!("Custom:{name}")));
+        for queue in core.queues.iter() {
+            devices.extend([format!("Queue:{}", queue.name), format!("Queue:{}_avail", queue.name)]);
         }
+        devices.extend(core.agents.iter().map(|agent| format!("Agent:{}", agent.id)));
     }
-    for (device, state) in &devices {
+    for row in site.hints.borrow().rows() {
+        let named = row.devices.split('&').map(str::trim).filter(|device| !device.is_empty());
+        devices.extend(named.map(str::to_owned));
+    }
+    let mut known = BTreeSet::new();
+    devices.retain(|device| known.insert(device.to_ascii_lowercase()));
+    for device in &devices {
+        let state = hints::device_state(&site.shard, device).name();
         turn.item("DeviceStateChange").field("Device", device).field("State", state).end();
     }
     turn.end_list("DeviceStateListComplete", devices.len()).end();

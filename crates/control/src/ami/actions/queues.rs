@@ -300,6 +300,7 @@ fn remove(turn: &mut Turn<'_>) -> Done {
     let removed = core.with_queues(|queues, now, out| queues.remove(queue, interface, BY, now, out));
     removed.map_err(|why| match why {
         Refused::NoMember => "Unable to remove interface: Not there".into(),
+        Refused::NoQueue => "Unable to remove interface from queue: No such queue".into(),
         why => refusal(why),
     })?;
     turn.success("Removed interface from queue")
@@ -322,13 +323,13 @@ fn pause(turn: &mut Turn<'_>) -> Done {
 
 fn penalty(turn: &mut Turn<'_>) -> Done {
     let penalty = number(turn, "Penalty")?;
-    change(turn, Edit::Penalty(penalty))?;
+    change(turn, Edit::Penalty(penalty)).map_err(|_| "Invalid interface, queuename or penalty")?;
     turn.success("Interface penalty set successfully")
 }
 
 fn ring_in_use(turn: &mut Turn<'_>) -> Done {
     let rings = is_true(turn.need("RingInUse")?);
-    change(turn, Edit::RingInUse(rings))?;
+    change(turn, Edit::RingInUse(rings)).map_err(|_| "Invalid interface, queuename, or ringinuse value")?;
     turn.success("Interface ringinuse set successfully")
 }
 

@@ -2,8 +2,8 @@
 
 use driver::sip::{AorRow, ContactRow, ContactState, EndpointRow};
 
-use super::super::packet::Message;
 use super::super::table::{ActionRow, After, Done, Turn, must};
+use super::sip_objects::{self as objects, names};
 
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
@@ -121,6 +121,11 @@ fn contact_rows(turn: &Turn<'_>) -> Vec<ContactRow> {
     turn.site.sip.borrow().contact_rows(None, &turn.site.shard.core.borrow())
 }
 
+/// Seconds since the epoch.
+fn wall(turn: &Turn<'_>) -> i64 {
+    turn.site.shard.core.borrow().services.wall.now_micros().div_euclid(1_000_000)
+}
+
 fn contacts(aors: &[AorRow]) -> String {
     let contacts = aors.iter().flat_map(|aor| &aor.contacts);
     contacts.fold(String::new(), |mut list, contact| {
@@ -130,10 +135,6 @@ fn contacts(aors: &[AorRow]) -> String {
         list.push(',');
         list
     })
-}
-
-fn names<'a>(items: impl Iterator<Item = &'a str>) -> String {
-    items.collect::<Vec<_>>().join(",")
 }
 
 fn option<'a>(row: &'a EndpointRow, name: &str) -> &'a str {
@@ -178,32 +179,30 @@ fn show_endpoint(turn: &mut Turn<'_>) -> Done {
     // Names as in the list of options, each word with a capital: `dtmf_mode` is DtmfMode.
     row.options.iter().fold(detail, |detail, (name, value)| detail.field(&camel(name), value)).end();
     let mut items = 1;
+    let now = wall(turn);
+    let snapshot = turn.site.snapshot.borrow().clone();
+    let pjsip = &snapshot.pjsip;
     for aor in &row.aors {
         items += 1;
-        aor_fields(turn.item("AorDetail"), aor).field("EndpointName", &row.name).end();
+        objects::aor(turn.item("AorDetail"), aor).field("EndpointName", &row.name).end();
         for contact in &aor.contacts {
             items += 1;
-            contact_fields(turn.item("ContactStatusDetail"), contact).field("EndpointName", &row.name).end();
+            objects::contact_detail(turn.item("ContactStatusDetail"), contact, now).end();
         }
     }
     for (auth, user) in &row.auths {
         items += 1;
-        // Secrets have no field here.
-        turn.item("AuthDetail")
-            .field("ObjectType", "auth")
-            .field("ObjectName", auth)
-            .field("Username", user)
-            .field("EndpointName", &row.name)
-            .end();
+        objects::auth(turn.item("AuthDetail"), pjsip, auth, user).field("EndpointName", &row.name).end();
     }
-    for identify in &row.identifies {
+    for name in &row.identifies {
         items += 1;
-        turn.item("IdentifyDetail")
-            .field("ObjectType", "identify")
-            .field("ObjectName", identify)
-            .field("Endpoint", &row.name)
-            .field("EndpointName", &row.name)
-            .end();
+        let object = pjsip.identifies.iter().find(|identify| *identify.origin.name == **name);
+        objects::identify(turn.item("IdentifyDetail"), name, object).field("EndpointName", &row.name).end();
+    }
+    if let Some(transport) = pjsip.transports.get(&row.transport) {
+        items += 1;
+        let message = objects::transport(turn.item("TransportDetail"), &row.transport, transport);
+        message.field("EndpointName", &row.name).end();
     }
     turn.end_list("EndpointDetailComplete", items).end();
     Ok(After::Go)
@@ -219,38 +218,6 @@ fn camel(name: &str) -> String {
         .collect()
 }
 
-fn aor_fields<'a>(message: Message<'a>, aor: &AorRow) -> Message<'a> {
-    let registered = aor.contacts.iter().filter(|contact| contact.expires.is_some()).count();
-    message
-        .field("ObjectType", "aor")
-        .field("ObjectName", &aor.name)
-        .field("MaxContacts", aor.max_contacts)
-        .field("Contacts", names(aor.contacts.iter().map(|contact| contact.uri.as_str())))
-        .field("TotalContacts", aor.contacts.len())
-        .field("ContactsRegistered", registered)
-}
-
-/// The word of contact events for a state.
-fn contact_status(state: ContactState) -> &'static str {
-    match state {
-        ContactState::NonQualified => "NonQualified",
-        ContactState::Unknown => "Unknown",
-        ContactState::Available => "Reachable",
-        ContactState::Unavailable => "Unreachable",
-    }
-}
-
-fn contact_fields<'a>(message: Message<'a>, contact: &ContactRow) -> Message<'a> {
-    message
-        .field("AOR", &contact.aor)
-        .field("URI", &contact.uri)
-        .field("UserAgent", &contact.user_agent)
-        .field("RegExpire", contact.expires.unwrap_or(0))
-        .field("ViaAddress", &contact.via)
-        .field("Status", contact_status(contact.state))
-        .field("RoundtripUsec", contact.roundtrip.map_or(0, |time| time.as_micros()))
-}
-
 fn show_aors(turn: &mut Turn<'_>) -> Done {
     let rows = turn.site.sip.borrow().aor_rows(&turn.site.shard.core.borrow());
     if rows.is_empty() {
@@ -258,7 +225,7 @@ fn show_aors(turn: &mut Turn<'_>) -> Done {
     }
     turn.begin_list("A listing of Aors follows, presented as AorList events");
     for row in &rows {
-        aor_fields(turn.item("AorList"), row).end();
+        objects::aor(turn.item("AorList"), row).end();
     }
     turn.end_list("AorListComplete", rows.len()).end();
     Ok(After::Go)
@@ -270,13 +237,10 @@ fn show_contacts(turn: &mut Turn<'_>) -> Done {
         return Err("No Contacts found".into());
     }
     turn.begin_list("A listing of Contacts follows, presented as ContactList events");
+    let now = wall(turn);
+    let server = turn.site.shard.core.borrow().settings.system_name.clone();
     for row in &rows {
-        let message = turn
-            .item("ContactList")
-            .field("ObjectType", "contact")
-            .field("ObjectName", format_args!("{};@{}", row.aor, row.uri))
-            .field("Endpoint", &row.endpoint);
-        contact_fields(message, row).end();
+        objects::contact_listed(turn.item("ContactList"), row, &server, now).end();
     }
     turn.end_list("ContactListComplete", rows.len()).end();
     Ok(After::Go)
@@ -393,13 +357,10 @@ fn show_auths(turn: &mut Turn<'_>) -> Done {
     if auths.is_empty() {
         return Err("No Auths found".into());
     }
+    let snapshot = turn.site.snapshot.borrow().clone();
     turn.begin_list("A listing of Auths follows, presented as AuthList events");
     for (name, user) in &auths {
-        turn.item("AuthList")
-            .field("ObjectType", "auth")
-            .field("ObjectName", name)
-            .field("Username", user)
-            .end();
+        objects::auth(turn.item("AuthList"), &snapshot.pjsip, name, user).end();
     }
     turn.end_list("AuthListComplete", auths.len()).end();
     Ok(After::Go)
@@ -432,7 +393,7 @@ fn inbound_registrations(turn: &mut Turn<'_>) -> Done {
     let rows: Vec<&AorRow> = rows.iter().filter(|aor| aor.max_contacts > 0).collect();
     turn.begin_list("Following are Events for each Inbound registration");
     for row in &rows {
-        aor_fields(turn.item("InboundRegistrationDetail"), row).end();
+        objects::aor(turn.item("InboundRegistrationDetail"), row).end();
     }
     turn.end_list("InboundRegistrationDetailComplete", rows.len()).end();
     Ok(After::Go)
@@ -441,9 +402,10 @@ fn inbound_registrations(turn: &mut Turn<'_>) -> Done {
 fn inbound_contacts(turn: &mut Turn<'_>) -> Done {
     let rows = contact_rows(turn);
     let rows: Vec<&ContactRow> = rows.iter().filter(|contact| contact.expires.is_some()).collect();
+    let now = wall(turn);
     turn.begin_list("Following are ContactStatusEvents for each Inbound registration");
     for row in &rows {
-        contact_fields(turn.item("ContactStatusDetail"), row).field("EndpointName", &row.endpoint).end();
+        objects::contact_detail(turn.item("ContactStatusDetail"), row, now).end();
     }
     turn.end_list("ContactStatusDetailComplete", rows.len()).end();
     Ok(After::Go)

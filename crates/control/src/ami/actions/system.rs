@@ -5,6 +5,7 @@ use store::date::{Zone, format};
 use super::super::PROTOCOL_VERSION;
 use super::super::table::{ActionRow, After, Done, Turn, may, must};
 use crate::VERSION;
+use crate::cli;
 use crate::site::Wish;
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -76,6 +77,7 @@ fn core_settings(turn: &mut Turn<'_>) -> Done {
     let snapshot = turn.site.snapshot.borrow().clone();
     let options = &snapshot.asterisk.options;
     let system_name = turn.site.shard.core.borrow().settings.system_name.clone();
+    let has_databases = turn.site.databases.borrow().is_some();
     let yes = |value: bool| if value { "Yes" } else { "No" };
     turn.response("Success")
         .field("AMIversion", PROTOCOL_VERSION)
@@ -86,15 +88,18 @@ fn core_settings(turn: &mut Turn<'_>) -> Done {
         .field("CoreRunUser", "")
         .field("CoreRunGroup", "")
         .field("CoreMaxFilehandles", options.maxfiles)
-        .field("CoreRealTimeEnabled", "No")
+        .field("CoreRealTimeEnabled", yes(has_databases))
         .field("CoreCDRenabled", yes(snapshot.cdr.general.enable))
-        .field("CoreHTTPenabled", "No")
+        .field("CoreHTTPenabled", yes(snapshot.http.enabled))
         .end();
     Ok(After::Go)
 }
 
 fn reload(turn: &mut Turn<'_>) -> Done {
     let module = turn.get("Module").unwrap_or_default().trim_end_matches(".so").to_owned();
+    if !module.is_empty() && !cli::is_reloadable(&module) {
+        return Err("No such module".into());
+    }
     let site = turn.site.clone();
     let Ok(mut reload) = site.reload.try_borrow_mut() else { return Err("A reload is under way".into()) };
     match reload.as_mut() {

@@ -198,7 +198,8 @@ fn list_commands(turn: &mut Turn<'_>) -> Done {
     let rows = table::actions().filter(|row| row.is_allowed(write));
     let response = turn.response("Success");
     rows.fold(response, |response, row| {
-        let class = if row.class.is_empty() { "<none>".to_owned() } else { row.class.join(",") };
+        // Who has the class `all` has each of them.
+        let class = if row.class.is_empty() { "<none>".to_owned() } else { row.class.join(",") + ",all" };
         response.field(row.name, format_args!("{}  (Priv: {class})", row.synopsis))
     })
     .end();

@@ -2,10 +2,11 @@
 
 use apps::message;
 use call::{Mailbox, Sending, TextMessage};
+use dialplan::ere::Regex;
 use driver::sip::NotifyTo;
 
 use super::super::events;
-use super::super::table::{ActionRow, After, Done, Turn, may, must};
+use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
 use crate::base64;
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -82,7 +83,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "MWIGet",
         class: &["reporting"],
         synopsis: "Lists what is in mailboxes, as MWIUpdate has said.",
-        fields: &[must("Mailbox", "mailbox[@context]")],
+        fields: &[must("Mailbox", "mailbox[@context], or /expression/ for all whose names match")],
         run: get,
     },
     ActionRow {
@@ -100,7 +101,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "MWIDelete",
         class: &["reporting"],
         synopsis: "Forgets a mailbox.",
-        fields: &[must("Mailbox", "mailbox[@context]")],
+        fields: &[must("Mailbox", "mailbox[@context], or /expression/ for all whose names match")],
         run: delete,
     },
 ];
@@ -251,11 +252,33 @@ fn status(turn: &mut Turn<'_>) -> Done {
     Ok(After::Go)
 }
 
+/// Mailboxes that `Mailbox` names: one, or between slashes all whose names an expression is found in.
+enum Meant {
+    One(String),
+    Matching(Regex),
+}
+
+impl Meant {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        let Some(pattern) = text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) else {
+            let whole = if text.contains('@') { text.to_owned() } else { format!("{text}@default") };
+            return Ok(Self::One(whole));
+        };
+        let pattern = Regex::new(pattern).map_err(|why| format!("Regex error: {why}"))?;
+        Ok(Self::Matching(pattern))
+    }
+    fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::One(one) => one == name,
+            Self::Matching(pattern) => pattern.find(name).is_some(),
+        }
+    }
+}
+
 fn get(turn: &mut Turn<'_>) -> Done {
-    let wanted = turn.need("Mailbox")?.to_owned();
-    let full = if wanted.contains('@') { wanted } else { format!("{wanted}@default") };
     let mut rows = turn.site.shard.core.borrow().mailboxes();
-    rows.retain(|(name, _)| *name == full);
+    let meant = Meant::parse(turn.need("Mailbox")?)?;
+    rows.retain(|(name, _)| meant.takes(name));
     turn.begin_list("Mailboxes will follow");
     for (name, messages) in &rows {
         turn.item("MWIGet")
@@ -280,7 +303,12 @@ fn update(turn: &mut Turn<'_>) -> Done {
 }
 
 fn delete(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("Mailbox")?.to_owned();
-    turn.site.shard.core.borrow_mut().set_mailbox(&name, None);
+    let meant = Meant::parse(turn.need("Mailbox")?)?;
+    let core = &mut *turn.site.shard.core.borrow_mut();
+    for (name, _) in core.mailboxes() {
+        if meant.takes(&name) {
+            core.set_mailbox(&name, None);
+        }
+    }
     turn.success("Mailbox deleted")
 }

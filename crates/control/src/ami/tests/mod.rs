@@ -7,6 +7,7 @@ mod charge;
 mod config;
 mod coverage;
 mod events;
+mod fields;
 mod parking;
 mod permissions;
 mod queues;

@@ -52,8 +52,12 @@ fn every_refused_login_looks_alike_and_only_the_log_tells_them_apart() {
         assert_eq!(answer, error("Authentication failed") + "<closed>", "{login}");
         let log = desk.world.log(Level::Security);
         let line = log.last().unwrap();
-        assert!(line.starts_with(&format!("SecurityEvent=\"{event}\"")), "{login}: {line}");
-        assert!(line.ends_with("RemoteAddress=\"IPV4/TCP/127.0.0.1/40000\""), "{line}");
+        let start = format!("SecurityEvent=\"{event}\",EventTV=\"");
+        let time = line.strip_prefix(&start).and_then(|rest| rest.split('"').next());
+        // 2026-11-27T19:05:12.345+0000
+        assert!(time.is_some_and(|time| time.len() == 28 && time.contains('T')), "{login}: {line}");
+        let way = "LocalAddress=\"IPV4/TCP/127.0.0.1/5038\",RemoteAddress=\"IPV4/TCP/127.0.0.1/40000\"";
+        assert!(line.ends_with(way), "{line}");
         assert!(!line.chars().any(char::is_control), "{line:?}");
     }
     assert!(desk.world.log(Level::Notice)[0].starts_with("127.0.0.1 failed to authenticate as 'nobody'"));
