@@ -20,4 +20,4 @@ mod testing;
 
 /// What `-V` prints and `core show version` begins with: the version whose configuration and interfaces are meant, in
 /// the form that scripts cut apart, then our own.
-pub const VERSION: &str = concat!("Asterisk 23.0.0 (Strowger ", env!("CARGO_PKG_VERSION"), ")");
+pub const VERSION: &str = concat!("Asterisk 23.4.1 (Strowger ", env!("CARGO_PKG_VERSION"), ")");

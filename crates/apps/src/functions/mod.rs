@@ -19,7 +19,7 @@ pub(crate) mod rows;
 pub(crate) mod service;
 pub(crate) mod shell;
 mod sight;
-mod state;
+pub(crate) mod state;
 pub(crate) mod transactions;
 pub(crate) mod web;
 

@@ -178,8 +178,8 @@ pub(super) fn read_module(call: &Call, module: &str, out: &mut String) -> Read {
     Ok(())
 }
 
-/// The version of Asterisk whose dialplans are understood, as far as dialplans compare it.
-const SPEAKS: &str = "23.4.1";
+/// The version of Asterisk whose dialplans are understood, as far as dialplans compare it: what `VERSION()` reads.
+pub const SPEAKS: &str = "23.4.1";
 
 pub(super) fn read_version(item: &str, out: &mut String) -> Read {
     match item.trim() {

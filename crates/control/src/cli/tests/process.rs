@@ -11,7 +11,8 @@ fn the_process_says_what_tools_wait_for() {
     let mut desk = Desk::new("process");
     assert!(desk.text("core waitfullybooted").ends_with("Asterisk has fully booted.\n"));
     let version = desk.text("core show version");
-    assert!(version.starts_with("Asterisk 23.0.0 (Strowger "), "{version}");
+    let meant = format!("Asterisk {} (Strowger ", apps::SPEAKS);
+    assert!(version.starts_with(&meant), "{version}: another version than VERSION() reads");
     desk.pass(90_061);
     assert_eq!(
         desk.text("core show uptime"),
