@@ -14,9 +14,11 @@ use crate::header::{
 };
 use crate::uri::Uri;
 
+mod body;
 mod status;
 mod validate;
 
+pub use body::{DEPTH_MAX, PARTS_MAX};
 pub use status::Status;
 pub use validate::Invalid;
 
@@ -405,12 +407,6 @@ impl<'a> Message<'a> {
                 range.strip_suffix(b"/*").is_some_and(|of| of.eq_ignore_ascii_case(group.as_bytes()));
             range == b"*/*" || of_group || range.eq_ignore_ascii_case(media_type.as_bytes())
         }))
-    }
-    /// The body, when Content-Type says that it is SDP.
-    pub fn sdp(&self) -> Option<&'a [u8]> {
-        let body = self.body();
-        (!body.is_empty() && self.content_type().is_some_and(|kind| kind.is("application", "sdp")))
-            .then_some(body)
     }
 }
 
