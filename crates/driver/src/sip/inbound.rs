@@ -547,6 +547,10 @@ fn unsuitable(invite: &Message<'_>, endpoint: &Endpoint) -> Option<(u16, Headers
     if invite.max_forwards() == Some(0) {
         return Some((483, Vec::new()));
     }
+    // RFC 3261 §20.1: without Accept a description is what is read.
+    if invite.accepts("application/sdp") == Some(false) {
+        return Some((406, Vec::new()));
+    }
     let supports =
         |tag: &[u8]| invite.lists(HeaderName::Supported, tag) || invite.lists(HeaderName::Require, tag);
     match endpoint.rel100 {

@@ -117,6 +117,15 @@ fn rfc3261_21_calls_that_cannot_be_are_refused_and_leave_nothing() {
             "application/sdp, multipart/mixed",
         ),
         (
+            "RFC 3261 21.4.7: no description is read",
+            "100",
+            "Accept: text/html\r\n",
+            offer(),
+            "406",
+            "Accept",
+            "",
+        ),
+        (
             "an extension nobody has",
             "100",
             "Require: telepathy\r\n",
