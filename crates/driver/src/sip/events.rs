@@ -439,14 +439,18 @@ impl SipDriver {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
         sent_on(core, leg.channel, &view);
-        let user =
-            view.contact().map(|contact| identity::text(&contact.uri.user_decoded())).unwrap_or_default();
+        let user = view
+            .preferred_contact()
+            .map(|contact| identity::text(&contact.uri.user_decoded()))
+            .unwrap_or_default();
         // What would end the number in a dial string has no place in one.
         let plain = |c: char| c.is_ascii_alphanumeric() || "+*#-_.".contains(c);
         let (channel, context) = (leg.channel, leg.endpoint.context.clone());
         if leg.endpoint.redirect == super::Redirect::UriCore {
-            let uri =
-                view.contact().map(|contact| identity::text(contact.uri.as_bytes())).unwrap_or_default();
+            let uri = view
+                .preferred_contact()
+                .map(|contact| identity::text(contact.uri.as_bytes()))
+                .unwrap_or_default();
             if !uri.is_empty() && !uri.contains(['&', '|', ',', '^', '/', '"', '$', '{', '}', '\\', ' ']) {
                 let name = &leg.endpoint.name;
                 return core.push_event(channel, ChanEvent::Forwarded(format!("PJSIP/{name}/{uri}")));

@@ -395,7 +395,8 @@ impl SipDriver {
             return false;
         }
         let view = message.view();
-        let contact = view.contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
+        let contact =
+            view.preferred_contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
         let Some(uri) = contact.map(str::to_owned) else { return false };
         let endpoint = leg.endpoint.clone();
         let Some(route) = self.route_uri(core, Some(&endpoint), &uri, None) else { return false };

@@ -357,6 +357,11 @@ fn a_peer_that_calls_every_nonce_stale_is_given_up() {
 fn a_redirection_is_told_to_whoever_dialled() {
     for (contact, heard) in [
         ("<sip:200@198.51.100.7>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
+        (
+            "<sip:1@x>;q=0.2, <sip:200@x>;q=0.70, <sip:3@x>;q=0.7",
+            vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"],
+        ),
+        ("<sip:1@x>;q=0.9, <sip:200@x>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
         ("<sip:200&PJSIP%2f900@198.51.100.7>", vec!["Hangup 20"]),
         ("<sip:198.51.100.7>", vec!["Hangup 20"]),
     ] {
