@@ -328,6 +328,26 @@ impl SipDriver {
     pub fn unregister_now(&mut self, core: &mut Core, name: &str) -> bool {
         self.steer(core, name, Machine::stop)
     }
+    /// The process ends: what is bound is taken back, so that calls go where the registrar sends them without us. After a
+    /// restart nobody would know the token of `line` in them.
+    pub fn take_back_registrations(&mut self, core: &mut Core) {
+        let bound = |trunk: &Trunk| trunk.machine.status() == Status::Registered && trunk.request.is_none();
+        let names: Vec<Rc<str>> = self
+            .trunks
+            .by_name
+            .iter()
+            .filter(|(_, trunk)| bound(trunk))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.steer(core, &name, Machine::stop);
+        }
+    }
+    /// Whether a registrar that is asked by datagrams has not answered yet.
+    pub fn awaits_registrars(&self) -> bool {
+        let by_datagrams = |trunk: &Trunk| trunk.flow.is_some_and(|flow| flow.protocol == Protocol::Udp);
+        self.trunks.by_name.values().any(|trunk| trunk.request.is_some() && by_datagrams(trunk))
+    }
     fn steer(&mut self, core: &mut Core, name: &str, act: fn(&mut Machine, &mut Vec<Output>)) -> bool {
         let chosen = |own: &&Rc<str>| name == "*all" || ***own == *name;
         let names: Vec<Rc<str>> = self.trunks.by_name.keys().filter(chosen).cloned().collect();

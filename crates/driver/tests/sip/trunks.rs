@@ -303,6 +303,26 @@ fn rfc3261_10_2_2_a_registration_is_taken_back_by_hand_and_when_its_section_goes
 }
 
 #[test]
+fn rfc3261_10_2_2_a_process_that_ends_takes_back_what_is_bound_and_nothing_else() {
+    let (mut lab, register, registrar) = begun(with(|_| {}));
+    lab.with(|sip, core| sip.take_back_registrations(core));
+    assert_eq!(lab.lines(), [""; 0], "nothing is bound yet");
+    accept(&mut lab, &registrar, &register, "");
+    assert!(!lab.with(|sip, _| sip.awaits_registrars()));
+    lab.with(|sip, core| sip.take_back_registrations(core));
+    let goodbye = lab.sent();
+    assert_eq!((line(&goodbye).as_str(), header(&goodbye, "Expires").as_str()), ("REGISTER", "0"));
+    assert_eq!(header(&goodbye, "Contact"), header(&register, "Contact"));
+    assert!(lab.with(|sip, _| sip.awaits_registrars()));
+    registrar.respond(&mut lab, &goodbye, 401, CHALLENGE, "");
+    let again = lab.sent();
+    registrar.respond(&mut lab, &again, 200, "", "");
+    assert!(!lab.with(|sip, _| sip.awaits_registrars()));
+    lab.with(|sip, core| sip.take_back_registrations(core));
+    lab.rest();
+}
+
+#[test]
 fn a_reload_leaves_what_did_not_change_and_tries_again_what_had_given_up() {
     let (mut lab, register, registrar) = begun(with(|_| {}));
     accept(&mut lab, &registrar, &register, "");
