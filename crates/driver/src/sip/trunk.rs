@@ -24,8 +24,10 @@ use super::{SipDriver, identity};
 const CHALLENGES_MAX: u8 = 3;
 /// Pause before a registration whose server has no address yet is looked at again.
 const NAME_PAUSE: Duration = Duration::from_millis(500);
-/// First requests of so many registrations leave within a second of a start.
-const STARTS_A_SECOND: u32 = 100;
+/// First requests of so many registrations leave at moments of their own after a start; more share them.
+const STARTS_A_SPAN: u32 = 100;
+/// Span over which they are spread when nobody says (`max_random_initial_delay`): short, for calls wait for them.
+const INITIAL_SPREAD_MIN: Duration = Duration::from_secs(1);
 /// Most routes of a Service-Route that are kept (RFC 3608); a network that needs more has a loop.
 const SERVICE_ROUTES_MAX: usize = 16;
 
@@ -108,8 +110,9 @@ impl Trunks {
         let mut old = std::mem::take(&mut self.by_name);
         for (place, registration) in config.registrations.iter().enumerate() {
             let known = old.remove(&registration.name);
-            let spread = u32::try_from(place).unwrap_or(u32::MAX) % STARTS_A_SECOND;
-            let at = now + Duration::from_secs(1) * spread / STARTS_A_SECOND;
+            let slot = u32::try_from(place).unwrap_or(u32::MAX) % STARTS_A_SPAN;
+            let span = registration.initial_spread.max(INITIAL_SPREAD_MIN);
+            let at = now + span * slot / STARTS_A_SPAN;
             let trunk = match known {
                 Some(trunk)
                     if *trunk.config == **registration && trunk.machine.status() != Status::Stopped =>
@@ -389,6 +392,7 @@ impl SipDriver {
                     ("fatal_retry_interval", wait(rules.fatal_retry)),
                     ("forbidden_retry_interval", wait(rules.forbidden_retry)),
                     ("line", yes(config.line)),
+                    ("max_random_initial_delay", config.initial_spread.as_secs().to_string()),
                     ("max_retries", rules.max_retries.to_string()),
                     ("outbound_auth", config.outbound_auths.join(",")),
                     ("outbound_proxy", config.outbound_proxy.clone()),

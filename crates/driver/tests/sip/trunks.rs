@@ -31,6 +31,7 @@ pub fn registration() -> Registration {
             max_retries: 10,
             rejection_is_permanent: true,
         },
+        initial_spread: Duration::ZERO,
         line: true,
         endpoint: "trunk".into(),
         path: false,
@@ -184,6 +185,30 @@ fn rfc3261_10_2_8_a_longer_life_is_asked_for_at_once() {
     assert_eq!(header(&second, "Expires"), "300");
     registrar.respond(&mut lab, &second, 200, "Expires: 300\r\nContact: <sip:nobody@192.0.2.9>\r\n", "");
     assert_eq!(status(&lab), ("Registered", Some(300)));
+}
+
+#[test]
+fn first_registrations_are_spread_over_the_span_of_their_section() {
+    let mut config = with(|_| {});
+    config.registrations = (0..4)
+        .map(|place| {
+            let initial_spread = Duration::from_secs(if place < 2 { 0 } else { 100 });
+            Rc::new(Registration { name: format!("r{place}").into(), initial_spread, ..registration() })
+        })
+        .collect();
+    let mut lab = Lab::new(config);
+    let mut sent_at = Vec::new();
+    for millis in (0..5000).step_by(10) {
+        lab.pass(Duration::from_millis(10));
+        // Those that were sent already are sent again; they are no other registrations.
+        while let Some((_, register)) = lab.next() {
+            let call_id = header(&register, "Call-ID");
+            if !sent_at.iter().any(|(_, known)| *known == call_id) {
+                sent_at.push((millis, call_id));
+            }
+        }
+    }
+    assert_eq!(sent_at.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 0, 1990, 2990]);
 }
 
 #[test]
