@@ -79,7 +79,13 @@ fn rfc3261_8_2_3_a_call_with_nothing_but_what_may_be_passed_over_is_one_without_
         lab.answer(id);
         let ok = lab.sent();
         assert_eq!((line(&ok), ok.view().sdp().is_some()), ("200".to_owned(), true));
-        alice.ack(&mut lab, &ok, &mixed(&[&described(4000)]));
+        // The answer in the ACK may be one of several parts, too.
+        alice.learn(&ok);
+        let ack =
+            alice.numbered("ACK", &alice.target.clone(), alice.cseq, MIXED, &mixed(&[&described(4000)]));
+        lab.receive(alice.flow, ack);
+        assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok());
+        assert_eq!(lab.lines(), [""; 0]);
     }
 }
 
