@@ -410,12 +410,25 @@ impl SipDriver {
     ) -> Option<String> {
         let leg = self.leg_of(channel, core)?;
         let mut parts = args.split(',').map(str::trim);
-        if function == "PJSIP_HEADER" && !parts.next()?.eq_ignore_ascii_case("read") {
-            return None;
-        }
+        let action = if function == "SIP_HEADER" { "read" } else { parts.next()? };
         let name = parts.next()?;
         let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
-        let message = leg.invite.as_ref()?;
+        let is_ours = leg.stage == Stage::Idle || !leg.target.is_empty();
+        if function == "PJSIP_HEADER" && action.eq_ignore_ascii_case("remove") {
+            let is_open = matches!(leg.stage, Stage::Idle | Stage::Ringing);
+            return is_open.then(|| ask::remove_headers(&mut leg.headers, name).to_string());
+        }
+        if !action.eq_ignore_ascii_case("read") {
+            return None;
+        }
+        // What was added to a call of ours can be read.
+        if function == "PJSIP_HEADER"
+            && is_ours
+            && let Some(added) = ask::header_in(&leg.headers, name, number)
+        {
+            return Some(added.to_owned());
+        }
+        let Some(message) = leg.invite.as_ref() else { return is_ours.then(String::new) };
         let view = message.view();
         let value = match name.strip_suffix('*') {
             Some(prefix) => view
