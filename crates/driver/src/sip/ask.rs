@@ -301,6 +301,10 @@ impl SipDriver {
             "qualify_timeout" => Some(format!("{:.6}", aor.qualify_timeout.as_secs_f64())),
             "qualify_2xx_only" => yes(aor.qualify_2xx_only),
             "support_path" => yes(aor.support_path),
+            "authenticate_qualify" => yes(aor.authenticate_qualify),
+            "outbound_proxy" => Some(aor.outbound_proxy.clone()),
+            "mailboxes" => Some(aor.mailboxes.join(",")),
+            "voicemail_extension" => Some(aor.voicemail.clone()),
             _ => None,
         }
     }

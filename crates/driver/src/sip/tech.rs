@@ -449,17 +449,26 @@ impl SipDriver {
         };
         ask::change_headers(&mut leg.headers, args, value)
     }
-    /// A dial string with every contact of an endpoint.
+    /// A dial string with every contact of an endpoint, or of the AOR that is named, called as a user if one is named.
     fn dial_contacts(&self, args: &str) -> String {
         let mut parts = args.split(',').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let only = parts.next().filter(|aor| !aor.is_empty());
+        let mut named = || parts.next().filter(|word| !word.is_empty());
+        let (only, user) = (named(), named());
         let Some(endpoint) = self.config.endpoints.get(name) else { return String::new() };
         let mut dial = Vec::new();
-        for aor in endpoint.aors.iter().filter(|aor| only.is_none_or(|only| ***aor == *only)) {
+        let only: Option<Rc<str>> = only.map(Into::into);
+        let aors = only.as_ref().map_or(&endpoint.aors[..], std::slice::from_ref);
+        // What parts dial strings and arguments would not stay in the user.
+        let whole = |uri: String| uri.replace('&', "%26").replace(',', "%2C");
+        for aor in aors {
             let registered = self.contacts_called(aor).into_iter();
             let fixed = self.config.aors.get(aor).into_iter().flat_map(|a| a.contacts.iter().cloned());
-            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{uri}")));
+            let called = |uri: String| match user {
+                Some(user) => whole(super::outbound::with_user(&uri, user)),
+                None => uri,
+            };
+            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{}", called(uri))));
         }
         dial.join("&")
     }
