@@ -363,6 +363,8 @@ impl<'a> Search<'a> {
 impl Drop for Search<'_> {
     /// Whoever still rings hears that the caller is gone.
     fn drop(&mut self) {
-        self.end_all("CANCEL", Cause::NORMAL_CLEARING);
+        if !self.legs.is_empty() {
+            self.end_all("CANCEL", legs::parting_cause(self.call, Cause::NORMAL_CLEARING));
+        }
     }
 }

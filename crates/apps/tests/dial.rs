@@ -647,6 +647,20 @@ fn c_tells_the_legs_of_an_answer_elsewhere_when_the_caller_gives_up() {
 }
 
 #[test]
+fn rfc3326_3_1_legs_hear_that_the_call_was_answered_elsewhere_from_a_caller_who_was_told_so() {
+    for (cause, told) in [(Cause::ANSWERED_ELSEWHERE, 26), (Cause::USER_BUSY, 16)] {
+        let world = dialled(
+            "exten => 1,1,Dial(SIM/6002&SIM/6003)",
+            &[("6002", answers()), ("6003", answers())],
+            &[(2000, Act::Hangup(cause))],
+        );
+        for leg in ["SIM/6002-00000001", "SIM/6003-00000002"] {
+            assert_eq!(lines(&world, &format!("{leg} ends")), [format!("2000 {leg} ends with {told}")]);
+        }
+    }
+}
+
+#[test]
 fn digits_reach_a_menu_that_talks_before_it_answers() {
     let world = dialled(
         "exten => 1,1,Dial(SIM/6002,5)",

@@ -116,7 +116,7 @@ impl Cause {
             409 => Self::NORMAL_TEMPORARY_FAILURE,
             410 => Self::NUMBER_CHANGED,
             420 => Self::NO_ROUTE_DESTINATION,
-            480 => Self::NO_ANSWER,
+            480 | 483 => Self::NO_ANSWER,
             484 => Self::INVALID_NUMBER_FORMAT,
             485 | 604 => Self::UNALLOCATED,
             486 | 600 => Self::USER_BUSY,

@@ -14,9 +14,11 @@ use crate::header::{
 };
 use crate::uri::Uri;
 
+mod body;
 mod status;
 mod validate;
 
+pub use body::{DEPTH_MAX, PARTS_MAX};
 pub use status::Status;
 pub use validate::Invalid;
 
@@ -374,6 +376,13 @@ impl<'a> Message<'a> {
     pub fn contact(&self) -> Option<NameAddr<'a>> {
         self.contacts().find_map(Contact::addr)
     }
+    /// The Contact that its sender likes best: the first of those with the highest `q`, which is 1 where it does not stand
+    /// (RFC 3261 §8.1.3.4, §20.10).
+    pub fn preferred_contact(&self) -> Option<NameAddr<'a>> {
+        let q = |contact: &NameAddr<'_>| contact.q().unwrap_or(1000);
+        let addresses = self.contacts().filter_map(Contact::addr);
+        addresses.reduce(|best, next| if q(&next) > q(&best) { next } else { best })
+    }
     /// Every Route that can be read, in order.
     pub fn routes(&self) -> impl Iterator<Item = NameAddr<'a>> + use<'a> {
         self.values(HeaderName::Route).filter_map(NameAddr::parse)
@@ -405,12 +414,6 @@ impl<'a> Message<'a> {
                 range.strip_suffix(b"/*").is_some_and(|of| of.eq_ignore_ascii_case(group.as_bytes()));
             range == b"*/*" || of_group || range.eq_ignore_ascii_case(media_type.as_bytes())
         }))
-    }
-    /// The body, when Content-Type says that it is SDP.
-    pub fn sdp(&self) -> Option<&'a [u8]> {
-        let body = self.body();
-        (!body.is_empty() && self.content_type().is_some_and(|kind| kind.is("application", "sdp")))
-            .then_some(body)
     }
 }
 

@@ -493,3 +493,33 @@ fn what_of_sip_conf_has_no_equal_is_told_with_what_happens_instead() {
         assert!(says(&findings, Level::Note, 3, words), "{line}: {findings:?}");
     }
 }
+
+#[test]
+fn a_register_line_may_name_a_peer_and_takes_the_proxy_on_the_way() {
+    let (pjsip, findings) = import(
+        "register",
+        "[general]\nallowguest=no\noutboundproxy=edge.example.com\n\
+         register => 2345:a long password@sip_proxy/1234\nregister => 5:a long password@198.51.100.9\n\
+         register => 6:a long password@anyone\n\
+         [sip_proxy]\ntype=peer\nhost=sip.provider.example\nport=5070\nfromdomain=provider.example\n\
+         outboundproxy=tcp://own.example.com\n\
+         [anyone]\ntype=friend\nhost=dynamic\n",
+    );
+    let said = |name: &str| {
+        let made = &pjsip.registrations[name];
+        [&*made.server_uri, &*made.client_uri, &*made.contact_user, &*made.outbound_proxy].map(str::to_owned)
+    };
+    assert_eq!(
+        said("2345@sip_proxy"),
+        [
+            "sip:sip.provider.example:5070",
+            "sip:2345@provider.example",
+            "1234",
+            "sip:own.example.com;lr;transport=tcp"
+        ],
+        "{findings:?}"
+    );
+    let edge = "sip:edge.example.com;lr";
+    assert_eq!(said("5@198.51.100.9"), ["sip:198.51.100.9", "sip:5@198.51.100.9", "s", edge]);
+    assert_eq!(said("6@anyone"), ["sip:anyone", "sip:6@anyone", "s", edge], "it has no address");
+}

@@ -52,6 +52,27 @@ fn a_call_to_a_trunk_answers_its_challenge() {
 }
 
 #[test]
+fn rfc3261_10_2_2_a_server_that_is_stopped_takes_its_registration_back() {
+    let site = Site::new("goodbye").dialplan(DIALPLAN);
+    let mut registrar = Phone::new(site.sip, "registrar");
+    let line = format!(
+        "[line]\ntype=registration\nserver_uri=sip:{}\nclient_uri=sip:account@carrier.example\n",
+        registrar.local()
+    );
+    let mut server = Server::start(site.add("pjsip.conf", &line));
+    let register = registrar.expect("REGISTER");
+    assert_eq!(register.must("Expires"), "3600");
+    registrar.grant(&register, "Expires: 3600\r\n");
+    wait::until_true("it is registered", || server.cli("pjsip show registrations").contains("Registered"));
+    server.signal("TERM");
+    let goodbye = registrar.expect("REGISTER");
+    assert_eq!(goodbye.must("Expires"), "0");
+    assert_eq!(goodbye.must("Contact"), register.must("Contact"));
+    registrar.grant(&goodbye, "");
+    wait::until_true("it has ended", || server.ended().is_some());
+}
+
+#[test]
 fn a_caller_that_challenges_a_bye_is_told_no_password() {
     // Whoever was not called by us may not ask for what we know about others, whatever realm it names.
     let site = Site::new("leak").dialplan(DIALPLAN);

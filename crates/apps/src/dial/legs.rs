@@ -234,7 +234,7 @@ impl<'a> Ringing<'a> {
     }
 
     fn give_up(&mut self, stop: Stop) -> Called {
-        self.cancel(self.cancel_cause(), Status::Cancel.name());
+        self.cancel(parting_cause(self.call, self.cancel_cause()), Status::Cancel.name());
         Called::CallerStopped(stop)
     }
     fn cancel_cause(&self) -> Cause {
@@ -475,6 +475,13 @@ pub(crate) fn request_leg(
             Ok(Err(cause))
         }
     }
+}
+
+/// What legs that ring are told when the caller has gone: that somebody else has answered, when that is why (RFC 3326 §3.1:
+/// a phone behind us would count the call as missed), else `otherwise`.
+pub(crate) fn parting_cause(call: &Call, otherwise: Cause) -> Cause {
+    let said = call.chan.with(|caller| caller.hangup).ok().flatten();
+    said.filter(|cause| *cause == Cause::ANSWERED_ELSEWHERE).unwrap_or(otherwise)
 }
 
 /// Calls it, and tells watchers.

@@ -41,7 +41,8 @@ options:
   A(file[:callerfile])  plays a file to the called party (and one to the caller) before they talk.
   b(ctx^ext^prio(args)) Gosub on each called channel before it is called.
   B(ctx^ext^prio(args)) Gosub on the calling channel before dialling.
-  c  tells the legs that the call was answered elsewhere when the caller gives up.
+  c  tells the legs that the call was answered elsewhere when the caller gives up; without it they hear so when the
+     caller's own peer has said it.
   C  begins the call record anew.
   d  a digit pressed while it rings goes to that extension of EXITCONTEXT, or of the present context.
   D([called][:calling[:progress]])  sends DTMF after the answer ('w' waits half a second), progress at early audio.

@@ -67,7 +67,7 @@ impl<'a> Waiting<'a> {
             Ok(out) => out,
             Err(stop) => {
                 self.tell(Input::Left(Exit::Abandoned));
-                self.let_be(self.cancel_cause());
+                self.let_be(legs::parting_cause(self.call, self.cancel_cause()));
                 Out::Stopped(stop)
             }
         }

@@ -293,7 +293,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_DIAL_CONTACTS",
-        "PJSIP_DIAL_CONTACTS(endpoint[,aor[,uri]])",
+        "PJSIP_DIAL_CONTACTS(endpoint[,aor[,request_user]])",
         "Gives a dial string of all contacts.",
         F::PjsipDialContacts,
         true,

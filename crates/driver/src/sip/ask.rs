@@ -58,24 +58,43 @@ pub(crate) fn is_free_header(name: &str) -> bool {
     is_token(name) && !RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }
 
-/// `add,name`, `update,name` or `remove,name` on a list of headers; `false` when that cannot be.
+/// Whether a header has this name, or begins with it where a `*` follows.
+fn is_named(header: &str, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(prefix) => begins(header, prefix),
+        None => header.eq_ignore_ascii_case(name),
+    }
+}
+
+/// The value of the header of this name that is the `number`th, counted from 1, of a list.
+pub(crate) fn header_in<'a>(headers: &'a [(String, String)], name: &str, number: usize) -> Option<&'a str> {
+    let mut found = headers.iter().filter(|(header, _)| is_named(header, name));
+    found.nth(number.saturating_sub(1)).map(|(_, value)| value.as_str())
+}
+
+/// Takes the headers of this name out of a list: how many there were.
+pub(crate) fn remove_headers(headers: &mut Vec<(String, String)>, name: &str) -> usize {
+    let before = headers.len();
+    headers.retain(|(header, _)| !is_named(header, name));
+    before - headers.len()
+}
+
+/// `add,name`, `update,name[,number]` or `remove,name` on a list of headers; `false` when that cannot be.
 pub(crate) fn change_headers(headers: &mut Vec<(String, String)>, args: &str, value: &str) -> bool {
     let mut parts = args.split(',').map(str::trim);
     let (action, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
     if !is_free_header(name) {
         return false;
     }
-    let same = |header: &(String, String)| header.0.eq_ignore_ascii_case(name);
+    let same = |header: &&mut (String, String)| header.0.eq_ignore_ascii_case(name);
     match action.to_ascii_lowercase().as_str() {
         "add" if headers.len() < ADDED_HEADERS_MAX => headers.push((name.to_owned(), value.to_owned())),
-        "update" => match headers.iter_mut().find(|header| same(header)) {
+        "update" => match headers.iter_mut().filter(same).nth(number.saturating_sub(1)) {
             Some(header) => value.clone_into(&mut header.1),
             None => return false,
         },
-        "remove" => match name.strip_suffix('*') {
-            Some(prefix) => headers.retain(|header| !begins(&header.0, prefix)),
-            None => headers.retain(|header| !same(header)),
-        },
+        "remove" => _ = remove_headers(headers, name),
         _ => return false,
     }
     true
@@ -110,12 +129,8 @@ pub(crate) fn inheritable_header(core: &Core, channel: ChannelId, args: &str) ->
     parts.next().filter(|action| action.eq_ignore_ascii_case("read"))?;
     let name = parts.next()?;
     let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
-    let same = |header: &(String, String)| match name.strip_suffix('*') {
-        Some(prefix) => begins(&header.0, prefix),
-        None => header.0.eq_ignore_ascii_case(name),
-    };
-    let found = inherited_headers(core, channel).into_iter().filter(same).nth(number.saturating_sub(1));
-    Some(found.map(|(_, value)| value).unwrap_or_default())
+    let headers = inherited_headers(core, channel);
+    Some(header_in(&headers, name, number).unwrap_or_default().to_owned())
 }
 
 /// From with what the dialplan added to it.
@@ -172,7 +187,7 @@ impl SipDriver {
         if leg.target.is_empty() {
             return None;
         }
-        self.header(core, channel, "PJSIP_HEADER", args)
+        self.header(core, channel, "PJSIP_RESPONSE_HEADER", args)
     }
     /// `PJSIP_HEADERS([prefix])`, `PJSIP_RESPONSE_HEADERS([prefix])`: names, each once, in the order of the message.
     pub(crate) fn header_names(

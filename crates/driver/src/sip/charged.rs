@@ -31,19 +31,23 @@ impl SipDriver {
     pub(super) fn advice_wanted(&mut self, core: &Core, handle: u64) -> Option<(String, String)> {
         let caller = self.legs.get(handle).filter(|leg| !leg.endpoint.send_aoc)?.passes_with?;
         let is_told = self.leg_of(caller, core)?.endpoint.send_aoc;
-        is_told.then(|| ("Accept".to_owned(), format!("application/sdp, {}", super::charge::CONTENT_TYPE)))
+        is_told.then(|| {
+            (
+                "Accept".to_owned(),
+                format!("application/sdp, multipart/mixed, {}", super::charge::CONTENT_TYPE),
+            )
+        })
     }
-    /// Whether a message carries advice of charge.
-    pub(super) fn is_advice(message: &Message<'_>) -> bool {
-        let is = message.content_type().is_some_and(|kind| kind.is("application", "vnd.etsi.aoc+xml"));
-        is && !message.body().is_empty()
+    /// The advice of charge that a message carries, alone or beside other parts (RFC 5621).
+    pub(super) fn advice_in<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
+        message.part("application", "vnd.etsi.aoc+xml").filter(|document| !document.is_empty())
     }
     /// Takes the advice that a message of a leg's peer may carry: managers and whoever talks to the leg hear of it. `None`
     /// when it is not read, `false` when it cannot be.
     pub(super) fn charged(&mut self, core: &mut Core, handle: u64, message: &Message<'_>) -> Option<bool> {
-        let leg = self.legs.get(handle).filter(|leg| Self::is_advice(message) && leg.is_charged())?;
+        let leg = self.legs.get(handle).filter(|leg| leg.is_charged())?;
         let (channel, name) = (leg.channel, leg.endpoint.name.clone());
-        let Some(advices) = read(message.body()) else {
+        let Some(advices) = read(Self::advice_in(message)?) else {
             let line =
                 format!("what '{name}' says of charges is no document of 3GPP TS 24.647; it is dropped");
             core.log(call::Level::Notice, "aoc", &line);
@@ -64,8 +68,8 @@ impl SipDriver {
     /// A dialog is over: what the answer to our BYE says of the charge is told of the channel that was.
     pub(super) fn charged_after(&mut self, core: &mut Core, dialog: DialogId, message: Option<&Message<'_>>) {
         let Some(channel) = self.charging.remove(&dialog) else { return };
-        let Some(message) = message.filter(|message| Self::is_advice(message)) else { return };
-        for advice in read(message.body()).unwrap_or_default() {
+        let Some(document) = message.and_then(Self::advice_in) else { return };
+        for advice in read(document).unwrap_or_default() {
             let channel: Snapshot = (*channel).clone();
             core.notice(|_| Some(Notice::Charge { channel, advice: Box::new(advice) }));
         }

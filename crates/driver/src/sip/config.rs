@@ -478,6 +478,8 @@ pub struct Registration {
     pub contact_params: String,
     /// Intervals, and what is given up.
     pub rules: ::sip::registration::Rules,
+    /// Span over which the first requests of several are spread; a second at least.
+    pub initial_spread: Duration,
     /// Contact carries a token by which calls are known.
     pub line: bool,
     /// Endpoint of calls with that token.

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use ::sip::header::MediaType;
 use ::sip::sdp::{FaxStream, Negotiated};
 use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, Incoming, ServerId, SubscriptionId};
 use ::sip::{HeaderName, Message, Method, OwnedMessage};
@@ -438,14 +439,18 @@ impl SipDriver {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
         sent_on(core, leg.channel, &view);
-        let user =
-            view.contact().map(|contact| identity::text(&contact.uri.user_decoded())).unwrap_or_default();
+        let user = view
+            .preferred_contact()
+            .map(|contact| identity::text(&contact.uri.user_decoded()))
+            .unwrap_or_default();
         // What would end the number in a dial string has no place in one.
         let plain = |c: char| c.is_ascii_alphanumeric() || "+*#-_.".contains(c);
         let (channel, context) = (leg.channel, leg.endpoint.context.clone());
         if leg.endpoint.redirect == super::Redirect::UriCore {
-            let uri =
-                view.contact().map(|contact| identity::text(contact.uri.as_bytes())).unwrap_or_default();
+            let uri = view
+                .preferred_contact()
+                .map(|contact| identity::text(contact.uri.as_bytes()))
+                .unwrap_or_default();
             if !uri.is_empty() && !uri.contains(['&', '|', ',', '^', '/', '"', '$', '{', '}', '\\', ' ']) {
                 let name = &leg.endpoint.name;
                 return core.push_event(channel, ChanEvent::Forwarded(format!("PJSIP/{name}/{uri}")));
@@ -525,11 +530,12 @@ impl SipDriver {
             return;
         }
         let fax = view.sdp().filter(|_| view.method() == Method::Invite).and_then(FaxStream::of);
-        if let Some(fax) = fax.filter(|_| !super::inbound::is_foreign(&view)) {
+        let foreign = super::inbound::foreign(&view);
+        if let Some(fax) = fax.filter(|_| foreign.is_none()) {
             return self.fax_offered(core, handle, request, message, fax);
         }
         let described = match view.sdp() {
-            _ if super::inbound::is_foreign(&view) => Err(415),
+            _ if foreign.is_some() => Err(foreign.unwrap_or(415)),
             Some(offer) => match self.answer_offer(core, handle, offer) {
                 Some(Ok((sdp, agreed))) => Ok((Some(sdp), Some(agreed))),
                 Some(Err(why)) => Err(why.status().code()),
@@ -548,8 +554,7 @@ impl SipDriver {
         let (sdp, agreed) = match described {
             Ok(described) => described,
             Err(status) => {
-                let headers = [("Accept", "application/sdp")];
-                let answer = Answer::new(status).headers(&headers);
+                let answer = Answer::new(status).headers(super::inbound::accepted(status));
                 self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
                 return;
             }
@@ -595,18 +600,28 @@ impl SipDriver {
         if let Some(status) = self.record_key(core, handle, &view) {
             return status;
         }
-        let Some(kind) = view.content_type() else { return 200 };
-        let digit = if kind.is("application", "dtmf-relay") {
-            relay_digit(view.body())
-        } else if kind.is("application", "dtmf") {
-            bare_digit(view.body()).map(|digit| (digit, INFO_DIGIT_MS))
-        } else if kind.is("application", "media_control+xml") {
-            self.pass_picture_request(core, handle, view.body());
+        if !view.has(HeaderName::ContentType) {
+            return 200;
+        }
+        let reads = |kind: &MediaType<'_>| INFO_BODIES.iter().any(|subtype| kind.is("application", subtype));
+        if let Err(status) = view.body_fits(reads) {
+            return status.code();
+        }
+        let part = |subtype| view.part("application", subtype);
+        let digit = if let Some(relayed) = part("dtmf-relay") {
+            relay_digit(relayed)
+        } else if let Some(bare) = part("dtmf") {
+            bare_digit(bare).map(|digit| (digit, INFO_DIGIT_MS))
+        } else if let Some(wish) = part("media_control+xml") {
+            self.pass_picture_request(core, handle, wish);
             return 200;
         } else if let Some(is_read) = self.charged(core, handle, &view) {
             return if is_read { 200 } else { 400 };
         } else {
-            return 415;
+            // Advice of charge from whom we do not believe it, nothing, or what may be passed over.
+            return view
+                .body_fits(|_| false)
+                .map_or(415, |()| if view.body().is_empty() { 415 } else { 200 });
         };
         let Some((digit, duration_ms)) = digit else { return 400 };
         core.push_event(leg.channel, ChanEvent::DigitBegin(digit));
@@ -615,6 +630,8 @@ impl SipDriver {
     }
 }
 
+/// Bodies of INFO that are read, of type `application`.
+const INFO_BODIES: [&str; 4] = ["dtmf-relay", "dtmf", "media_control+xml", "vnd.etsi.aoc+xml"];
 /// Length of a digit whose INFO names none, milliseconds.
 const INFO_DIGIT_MS: u32 = 250;
 

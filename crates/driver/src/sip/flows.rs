@@ -138,16 +138,29 @@ impl SipDriver {
         self.registrations.registrar.remove_those(aor, &gone, core.now, &mut self.registrations.changes);
         self.tell_changes(core, before);
     }
-    /// The contact of an endpoint that is called by its URI: the way to it is that of its registration, if it has one.
-    pub(crate) fn binding_called(&self, endpoint: &Endpoint, uri: &str) -> Option<(Rc<str>, super::Binding)> {
+    /// The contact of an endpoint that is called by its URI: the way to it is that of its registration, if it has one. With
+    /// another user in it, it is that contact still, and this is who it is called as.
+    pub(crate) fn binding_called(
+        &self,
+        endpoint: &Endpoint,
+        uri: &str,
+    ) -> Option<(Rc<str>, super::Binding, Option<String>)> {
         let named = Uri::parse(uri.as_bytes())?;
-        endpoint.aors.iter().find_map(|aor| {
-            let is = |b: &&super::Binding| {
-                b.uri == uri.as_bytes() || Uri::parse(&b.uri).is_some_and(|own| own.matches(&named))
-            };
-            let binding = self.registrations.registrar.bindings(aor).iter().rev().find(is)?;
-            Some((aor.clone(), binding.clone()))
-        })
+        let find = |is: &dyn Fn(&super::Binding) -> bool| {
+            endpoint.aors.iter().find_map(|aor| {
+                let mut newest_first = self.registrations.registrar.bindings(aor).iter().rev();
+                Some((aor.clone(), newest_first.find(|binding| is(binding))?.clone()))
+            })
+        };
+        let is_named =
+            |own: &[u8]| own == uri.as_bytes() || Uri::parse(own).is_some_and(|own| own.matches(&named));
+        if let Some((aor, binding)) = find(&|binding| is_named(&binding.uri)) {
+            return Some((aor, binding, None));
+        }
+        let user = identity::text(&named.user_decoded());
+        let renamed = |own: &[u8]| super::outbound::with_user(&identity::text(own), &user);
+        let (aor, binding) = find(&|binding| !user.is_empty() && is_named(renamed(&binding.uri).as_bytes()))?;
+        Some((aor, binding, Some(user)))
     }
     /// The contacts of an AOR that one dial is to reach: of several flows of one phone the newest only (RFC 5626 §7).
     pub(crate) fn contacts_called(&self, aor: &str) -> Vec<String> {

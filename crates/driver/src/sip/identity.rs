@@ -67,8 +67,38 @@ fn asserted(message: &Message<'_>) -> Option<PartyId> {
     Some(found)
 }
 
+/// Whether a request asks that nobody outside learns whom it is from: by the network (`id`, RFC 3325 §9.3) or at all (`user`,
+/// RFC 3323 §4.2).
 fn wants_privacy(message: &Message<'_>) -> bool {
-    message.lists(HeaderName::Privacy, b"id")
+    asks_privacy(message, b"id") || asks_privacy(message, b"user")
+}
+
+/// Whether the Privacy header of a request holds this word; semicolons stand between them.
+fn asks_privacy(message: &Message<'_>, word: &[u8]) -> bool {
+    message.headers(HeaderName::Privacy).any(|value| holds_word(value, word))
+}
+
+fn holds_word(value: &[u8], word: &[u8]) -> bool {
+    let mut words = value.split(|byte| matches!(byte, b';' | b','));
+    words.any(|held| held.trim_ascii().eq_ignore_ascii_case(word))
+}
+
+/// A header that the URI of a History-Info holds (RFC 7044 §5): Reason, Privacy.
+fn held_in(entry: &NameAddr<'_>, name: &[u8]) -> Option<Vec<u8>> {
+    let mut held = entry.uri.headers.split(|byte| *byte == b'&');
+    held.find_map(|header| {
+        let (found, value) = header.split_at_checked(header.iter().position(|byte| *byte == b'=')?)?;
+        let value = ::sip::uri::percent_decode(value.get(1..)?);
+        found.eq_ignore_ascii_case(name).then(|| value.into_owned())
+    })
+}
+
+/// The status for which an entry of History-Info was left, by its Reason (RFC 3326, RFC 7044 §10.2).
+fn left_for(entry: &NameAddr<'_>) -> Option<u32> {
+    let held = held_in(entry, b"Reason")?;
+    let mut reasons = ::sip::header::CommaList::new(&held).filter_map(::sip::header::Reason::parse);
+    let sip = reasons.find(|reason| reason.protocol.eq_ignore_ascii_case(b"SIP"))?;
+    sip.cause().map(u32::from)
 }
 
 /// Who a response says it speaks for, when the endpoint is trusted to say.
@@ -201,11 +231,16 @@ pub(crate) fn redirected_by(message: &Message<'_>) -> Option<Redirecting> {
         message.values(HeaderName::HistoryInfo).take(REDIRECTIONS_MAX).filter_map(NameAddr::parse).collect();
     let (to, before) = history.split_last()?;
     let from = before.last()?;
-    let cause = to.uri.params.get(b"cause").and_then(::sip::header::delta_seconds);
+    let cause = to.uri.params.get(b"cause").and_then(::sip::header::delta_seconds).or_else(|| left_for(from));
+    let all_hidden = asks_privacy(message, b"history");
+    let told = |of: &NameAddr<'_>| {
+        let asks = held_in(of, b"Privacy").is_some_and(|value| holds_word(&value, b"history"));
+        hidden(party(of), (asks || all_hidden).then_some(b"full"))
+    };
     let word = REASONS.iter().find(|(_, _, status)| Some(u32::from(*status)) == cause && *status != 404);
     Some(Redirecting {
-        orig: before.first().map(party).unwrap_or_default(),
-        from: party(from),
+        orig: before.first().map(told).unwrap_or_default(),
+        from: told(from),
         to: party(to),
         reason: word.map_or("unknown", |(word, ..)| word).to_owned(),
         count: u32::try_from(before.len()).unwrap_or(u32::MAX),

@@ -4,6 +4,7 @@ use core::net::IpAddr;
 use std::rc::Rc;
 
 use ::sip::digest::Credentials;
+use ::sip::header::MediaType;
 use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
@@ -223,9 +224,8 @@ impl SipDriver {
     /// whatever they send.
     pub(crate) fn invited(&mut self, core: &mut Core, mut incoming: Incoming) {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
-        if is_foreign(&incoming.message.view()) {
-            let headers = [("Accept", "application/sdp"), ("Accept-Encoding", "identity")];
-            return self.refuse(&incoming, &Answer::new(415).headers(&headers));
+        if let Some(status) = foreign(&incoming.message.view()) {
+            return self.refuse(&incoming, &Answer::new(status).headers(accepted(status)));
         }
         if let Some((status, headers)) = unsuitable(&incoming.message.view(), &endpoint) {
             let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
@@ -548,6 +548,10 @@ fn unsuitable(invite: &Message<'_>, endpoint: &Endpoint) -> Option<(u16, Headers
     if invite.max_forwards() == Some(0) {
         return Some((483, Vec::new()));
     }
+    // RFC 3261 §20.1: without Accept a description is what is read.
+    if invite.accepts("application/sdp") == Some(false) {
+        return Some((406, Vec::new()));
+    }
     let supports =
         |tag: &[u8]| invite.lists(HeaderName::Supported, tag) || invite.lists(HeaderName::Require, tag);
     match endpoint.rel100 {
@@ -583,12 +587,20 @@ fn wants_reliable(invite: &Message<'_>, endpoint: &Endpoint) -> bool {
     }
 }
 
-/// Whether the body is one that no session can come of: not a description, or one in a coding that we do not know.
-pub(crate) fn is_foreign(message: &Message<'_>) -> bool {
-    let coded = message
-        .values(HeaderName::ContentEncoding)
-        .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
-    !message.body().is_empty() && (coded || message.sdp().is_none())
+/// The status that refuses a body which has to be read and cannot be: one that is no description, or is in a coding that
+/// we do not know, or has such a part (RFC 3261 §8.2.3, RFC 5621 §4).
+pub(crate) fn foreign(message: &Message<'_>) -> Option<u16> {
+    let reads =
+        |kind: &MediaType<'_>| kind.is("application", "sdp") || kind.is("application", "vnd.etsi.aoc+xml");
+    message.body_fits(reads).err().map(::sip::Status::code)
+}
+
+/// What a refusal of a body says of those that are read.
+pub(crate) const fn accepted(status: u16) -> &'static [(&'static str, &'static str)] {
+    match status {
+        415 => &[("Accept", "application/sdp, multipart/mixed"), ("Accept-Encoding", "identity")],
+        _ => &[],
+    }
 }
 
 /// The extension that a request asks for; `s` without a user part. What follows a `;` in the user may be left out.

@@ -1,7 +1,6 @@
 //! MESSAGE (RFC 3428): in a call it is text for whoever talks there; outside of one it runs the dialplan. And messages
 //! of ours.
 
-use ::sip::header::MediaType;
 use ::sip::stack::{Answer, Body, Incoming};
 use ::sip::{HeaderName, Message, Method, NameAddr, Uri};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach, Sending, TextMessage};
@@ -19,19 +18,19 @@ const NO_LEG: u64 = u64::MAX;
 /// Headers of a message that the dialplan may read, beside those that the machines own.
 const DATA_MAX: usize = 64;
 
-/// The status that refuses the body of a MESSAGE; `None` when it is text that we take.
+/// The status that refuses the body of a MESSAGE; `None` when it is text that we take, or holds a part that is.
 pub(crate) fn refusal(message: &Message<'_>) -> Option<u16> {
-    let plain = message.content_type().is_some_and(|kind: MediaType<'_>| kind.is("text", "plain"));
-    match message.body().len() {
-        length if length > TEXT_BYTES_MAX => Some(413),
-        _ if !plain => Some(415),
-        _ => None,
+    if message.body().len() > TEXT_BYTES_MAX {
+        return Some(413);
     }
+    let fits = message.body_fits(|kind| kind.is("text", "plain"));
+    let status = fits.err().map(::sip::Status::code);
+    status.or_else(|| message.part("text", "plain").is_none().then_some(415))
 }
 
 /// The text of a MESSAGE: bytes that are no UTF-8 and control characters but line breaks and tabs do not reach anybody.
 pub(crate) fn text_of(message: &Message<'_>) -> String {
-    let text = String::from_utf8_lossy(message.body());
+    let text = String::from_utf8_lossy(message.part("text", "plain").unwrap_or_default());
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')).collect()
 }
 

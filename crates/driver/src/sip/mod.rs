@@ -91,7 +91,7 @@ const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MES
 const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
 
 /// Bodies we read.
-const ACCEPT: &str = "application/sdp, application/dtmf-relay, application/dtmf, application/media_control+xml, \
+const ACCEPT: &str = "application/sdp, multipart/mixed, application/dtmf-relay, application/dtmf, application/media_control+xml, \
      application/vnd.etsi.aoc+xml, text/plain";
 
 /// What an INVITE has begun so far and nobody else would undo.

@@ -59,6 +59,15 @@ pub(crate) struct Target {
     number: Option<String>,
 }
 
+impl Route {
+    /// The same way, to whoever has this number there.
+    fn called_as(mut self, number: &str) -> Self {
+        self.uri = with_user(&self.uri, number);
+        self.bound.iter_mut().for_each(|bound| bound.number = Some(number.to_owned()));
+        self
+    }
+}
+
 impl SipDriver {
     /// `6001`, `6001/sip:a@b`, `number@trunk`, `sip:a@b` (with default_outbound_endpoint).
     pub(crate) fn target(&self, resource: &str) -> Result<Target, Cause> {
@@ -89,10 +98,13 @@ impl SipDriver {
     /// The first contact of the endpoint's AORs that is not known to be unreachable, and the way to it.
     pub(crate) fn reach(&mut self, core: &mut Core, target: &Target) -> Result<Route, Cause> {
         if let Some(uri) = &target.uri {
-            if let Some((aor, binding)) = self.binding_called(&target.endpoint, uri) {
-                return self
-                    .route_to_binding(core, Some(&target.endpoint), &aor, &binding)
-                    .ok_or(Cause::NO_ROUTE_DESTINATION);
+            if let Some((aor, binding, user)) = self.binding_called(&target.endpoint, uri) {
+                let route = self.route_to_binding(core, Some(&target.endpoint), &aor, &binding);
+                let route = route.ok_or(Cause::NO_ROUTE_DESTINATION)?;
+                return Ok(match user {
+                    Some(user) => route.called_as(&user),
+                    None => route,
+                });
             }
             return self
                 .route_uri(core, Some(&target.endpoint), uri, None)
@@ -107,8 +119,7 @@ impl SipDriver {
             for uri in contacts {
                 if let Some(mut route) = self.route_to(core, Some(&target.endpoint), &aor.name, &uri) {
                     if let Some(number) = &target.number {
-                        route.uri = with_user(&route.uri, number);
-                        route.bound.iter_mut().for_each(|bound| bound.number = Some(number.clone()));
+                        route = route.called_as(number);
                     }
                     return Ok(self.by_service_route(core, &target.endpoint, route));
                 }
@@ -395,7 +406,8 @@ impl SipDriver {
             return false;
         }
         let view = message.view();
-        let contact = view.contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
+        let contact =
+            view.preferred_contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
         let Some(uri) = contact.map(str::to_owned) else { return false };
         let endpoint = leg.endpoint.clone();
         let Some(route) = self.route_uri(core, Some(&endpoint), &uri, None) else { return false };
@@ -763,7 +775,7 @@ fn with_phone(uri: String) -> String {
 }
 
 /// The URI with another user part.
-fn with_user(uri: &str, user: &str) -> String {
+pub(crate) fn with_user(uri: &str, user: &str) -> String {
     let Some(colon) = uri.find(':') else { return uri.to_owned() };
     let (scheme, rest) = uri.split_at(colon + 1);
     let host = rest.split_once('@').map_or(rest, |(_, host)| host);

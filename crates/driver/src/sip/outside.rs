@@ -232,7 +232,8 @@ impl SipDriver {
     /// A message was sent elsewhere (RFC 3261 §8.1.3.4): it goes there, unless it has been there or to too many places.
     fn follow(&mut self, core: &mut Core, mut sent: Sent, message: &OwnedMessage) {
         let Some(mut errand) = sent.errand.take() else { return };
-        let contact = message.view().contact().map(|contact| super::identity::text(contact.uri.as_bytes()));
+        let contact =
+            message.view().preferred_contact().map(|contact| super::identity::text(contact.uri.as_bytes()));
         let Some(target) = contact.filter(|_| errand.been.len() <= usize::from(REDIRECTS_MAX)) else {
             return;
         };

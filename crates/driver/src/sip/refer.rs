@@ -427,8 +427,8 @@ impl SipDriver {
     pub(crate) fn told(&mut self, core: &mut Core, dialog: DialogId, message: &Message<'_>) {
         let event = message.header(HeaderName::Event).and_then(EventHeader::parse);
         let about_refer = event.is_some_and(|event| event.package.eq_ignore_ascii_case(b"refer"));
-        let fragment = message.content_type().is_some_and(|kind| kind.is("message", "sipfrag"));
-        let Some(status) = sipfrag(message.body()).filter(|_| about_refer && fragment) else { return };
+        let fragment = message.part("message", "sipfrag").filter(|_| about_refer);
+        let Some(status) = fragment.and_then(sipfrag) else { return };
         if status >= 200 {
             self.transfer_over(core, dialog, status);
         }

@@ -410,12 +410,25 @@ impl SipDriver {
     ) -> Option<String> {
         let leg = self.leg_of(channel, core)?;
         let mut parts = args.split(',').map(str::trim);
-        if function == "PJSIP_HEADER" && !parts.next()?.eq_ignore_ascii_case("read") {
-            return None;
-        }
+        let action = if function == "SIP_HEADER" { "read" } else { parts.next()? };
         let name = parts.next()?;
         let number: usize = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
-        let message = leg.invite.as_ref()?;
+        let is_ours = leg.stage == Stage::Idle || !leg.target.is_empty();
+        if function == "PJSIP_HEADER" && action.eq_ignore_ascii_case("remove") {
+            let is_open = matches!(leg.stage, Stage::Idle | Stage::Ringing);
+            return is_open.then(|| ask::remove_headers(&mut leg.headers, name).to_string());
+        }
+        if !action.eq_ignore_ascii_case("read") {
+            return None;
+        }
+        // What was added to a call of ours can be read.
+        if function == "PJSIP_HEADER"
+            && is_ours
+            && let Some(added) = ask::header_in(&leg.headers, name, number)
+        {
+            return Some(added.to_owned());
+        }
+        let Some(message) = leg.invite.as_ref() else { return is_ours.then(String::new) };
         let view = message.view();
         let value = match name.strip_suffix('*') {
             Some(prefix) => view
@@ -436,17 +449,26 @@ impl SipDriver {
         };
         ask::change_headers(&mut leg.headers, args, value)
     }
-    /// A dial string with every contact of an endpoint.
+    /// A dial string with every contact of an endpoint, or of the AOR that is named, called as a user if one is named.
     fn dial_contacts(&self, args: &str) -> String {
         let mut parts = args.split(',').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let only = parts.next().filter(|aor| !aor.is_empty());
+        let mut named = || parts.next().filter(|word| !word.is_empty());
+        let (only, user) = (named(), named());
         let Some(endpoint) = self.config.endpoints.get(name) else { return String::new() };
         let mut dial = Vec::new();
-        for aor in endpoint.aors.iter().filter(|aor| only.is_none_or(|only| ***aor == *only)) {
+        let only: Option<Rc<str>> = only.map(Into::into);
+        let aors = only.as_ref().map_or(&endpoint.aors[..], std::slice::from_ref);
+        // What parts dial strings and arguments would not stay in the user.
+        let whole = |uri: String| uri.replace('&', "%26").replace(',', "%2C");
+        for aor in aors {
             let registered = self.contacts_called(aor).into_iter();
             let fixed = self.config.aors.get(aor).into_iter().flat_map(|a| a.contacts.iter().cloned());
-            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{uri}")));
+            let called = |uri: String| match user {
+                Some(user) => whole(super::outbound::with_user(&uri, user)),
+                None => uri,
+            };
+            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{}", called(uri))));
         }
         dial.join("&")
     }

@@ -24,8 +24,10 @@ use super::{SipDriver, identity};
 const CHALLENGES_MAX: u8 = 3;
 /// Pause before a registration whose server has no address yet is looked at again.
 const NAME_PAUSE: Duration = Duration::from_millis(500);
-/// First requests of so many registrations leave within a second of a start.
-const STARTS_A_SECOND: u32 = 100;
+/// First requests of so many registrations leave at moments of their own after a start; more share them.
+const STARTS_A_SPAN: u32 = 100;
+/// Span over which they are spread when nobody says (`max_random_initial_delay`): short, for calls wait for them.
+const INITIAL_SPREAD_MIN: Duration = Duration::from_secs(1);
 /// Most routes of a Service-Route that are kept (RFC 3608); a network that needs more has a loop.
 const SERVICE_ROUTES_MAX: usize = 16;
 
@@ -108,8 +110,9 @@ impl Trunks {
         let mut old = std::mem::take(&mut self.by_name);
         for (place, registration) in config.registrations.iter().enumerate() {
             let known = old.remove(&registration.name);
-            let spread = u32::try_from(place).unwrap_or(u32::MAX) % STARTS_A_SECOND;
-            let at = now + Duration::from_secs(1) * spread / STARTS_A_SECOND;
+            let slot = u32::try_from(place).unwrap_or(u32::MAX) % STARTS_A_SPAN;
+            let span = registration.initial_spread.max(INITIAL_SPREAD_MIN);
+            let at = now + span * slot / STARTS_A_SPAN;
             let trunk = match known {
                 Some(trunk)
                     if *trunk.config == **registration && trunk.machine.status() != Status::Stopped =>
@@ -328,6 +331,26 @@ impl SipDriver {
     pub fn unregister_now(&mut self, core: &mut Core, name: &str) -> bool {
         self.steer(core, name, Machine::stop)
     }
+    /// The process ends: what is bound is taken back, so that calls go where the registrar sends them without us. After a
+    /// restart nobody would know the token of `line` in them.
+    pub fn take_back_registrations(&mut self, core: &mut Core) {
+        let bound = |trunk: &Trunk| trunk.machine.status() == Status::Registered && trunk.request.is_none();
+        let names: Vec<Rc<str>> = self
+            .trunks
+            .by_name
+            .iter()
+            .filter(|(_, trunk)| bound(trunk))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.steer(core, &name, Machine::stop);
+        }
+    }
+    /// Whether a registrar that is asked by datagrams has not answered yet.
+    pub fn awaits_registrars(&self) -> bool {
+        let by_datagrams = |trunk: &Trunk| trunk.flow.is_some_and(|flow| flow.protocol == Protocol::Udp);
+        self.trunks.by_name.values().any(|trunk| trunk.request.is_some() && by_datagrams(trunk))
+    }
     fn steer(&mut self, core: &mut Core, name: &str, act: fn(&mut Machine, &mut Vec<Output>)) -> bool {
         let chosen = |own: &&Rc<str>| name == "*all" || ***own == *name;
         let names: Vec<Rc<str>> = self.trunks.by_name.keys().filter(chosen).cloned().collect();
@@ -369,6 +392,7 @@ impl SipDriver {
                     ("fatal_retry_interval", wait(rules.fatal_retry)),
                     ("forbidden_retry_interval", wait(rules.forbidden_retry)),
                     ("line", yes(config.line)),
+                    ("max_random_initial_delay", config.initial_spread.as_secs().to_string()),
                     ("max_retries", rules.max_retries.to_string()),
                     ("outbound_auth", config.outbound_auths.join(",")),
                     ("outbound_proxy", config.outbound_proxy.clone()),

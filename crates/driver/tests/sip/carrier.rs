@@ -302,6 +302,40 @@ fn rfc7332_4_a_circle_of_servers_ends() {
 }
 
 #[test]
+fn rfc3323_4_2_and_rfc7044_words_of_privacy_hide_the_caller_and_who_sent_the_call_on() {
+    let pai = "P-Asserted-Identity: \"Q\" <sip:999@x>\r\n";
+    let history = "History-Info: <sip:200@a>;index=1, <sip:300@a>;index=1.1\r\n";
+    for (name, headers, caller, forwarder) in [
+        ("nothing", String::new(), false, false),
+        ("none", "Privacy: none\r\n".to_owned(), false, false),
+        ("id", "Privacy: id\r\n".to_owned(), true, false),
+        ("several", "Privacy: header ;ID; critical\r\n".to_owned(), true, false),
+        ("user", "Privacy: user;header\r\n".to_owned(), true, false),
+        ("headers alone", "Privacy: header;session\r\n".to_owned(), false, false),
+        ("a word that only begins alike", "Privacy: identity\r\n".to_owned(), false, false),
+        ("history", "Privacy: history\r\n".to_owned(), false, true),
+        (
+            "one entry of the history",
+            history.replace("@a>;index=1,", "@a?Privacy=history>;index=1,"),
+            false,
+            true,
+        ),
+    ] {
+        let mut lab = Lab::new(trunk(|trunk| trunk.trust_id_inbound = true));
+        let mut phone = Phone::new("trunk").password(None);
+        let history = if headers.contains("History") { "" } else { history };
+        let headers = format!("{pai}{history}{headers}");
+        phone.ask_quietly(&mut lab, "INVITE", "sip:100@strowger", &headers, &offer());
+        let id = lab.started.pop_front().unwrap();
+        let core = lab.shard.core.borrow();
+        let channel = core.get(id).unwrap();
+        assert_eq!(channel.caller.number_presentation.is_hidden(), caller, "{name}");
+        assert_eq!(channel.redirecting.from.number_presentation.is_hidden(), forwarder, "{name}");
+        assert_eq!((channel.caller.number(), channel.redirecting.from.number()), ("999", "200"), "{name}");
+    }
+}
+
+#[test]
 fn rfc5806_and_rfc7044_who_sent_the_call_on_is_read_and_told() {
     // Read.
     for (name, headers, from, orig, reason, count) in [
@@ -321,6 +355,22 @@ fn rfc5806_and_rfc7044_who_sent_the_call_on_is_read_and_told() {
             "200",
             "200",
             "cfb",
+            1,
+        ),
+        (
+            "history whose reason is in the entry that was left",
+            "History-Info: <sip:200@a?Reason=SIP%3Bcause%3D302%3Btext%3D%22Moved%22>;index=1, <sip:300@a>;index=1.1\r\n",
+            "200",
+            "200",
+            "cfu",
+            1,
+        ),
+        (
+            "history with a reason that is none",
+            "History-Info: <sip:200@a?Reason=%3B&Reason=SIP>;index=1, <sip:300@a>;index=1.1\r\n",
+            "200",
+            "200",
+            "unknown",
             1,
         ),
         ("nonsense", "Diversion: \"\r\n", "", "", "", 0),

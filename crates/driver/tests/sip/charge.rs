@@ -61,7 +61,7 @@ fn carried(told: bool) -> (Lab, [Phone; 2], [ChannelId; 2]) {
     let request = Request { requestor: Some(caller), ..Request::default() };
     let callee = lab.dial_with("trunk", request, |_, _| {}).unwrap();
     let invite = lab.sent();
-    let accept = if told { "application/sdp, application/vnd.etsi.aoc+xml" } else { "" };
+    let accept = if told { "application/sdp, multipart/mixed, application/vnd.etsi.aoc+xml" } else { "" };
     assert_eq!(header(&invite, "Accept"), accept);
     let mut trunk = Phone::new("trunk");
     trunk.called(&invite);

@@ -99,6 +99,23 @@ fn a_registered_contact_that_is_dialled_by_its_uri_is_reached_over_its_connectio
     assert_eq!(all, "PJSIP/alice/sip:alice@10.0.0.1:5060;transport=tcp");
     lab.dial(all.trim_start_matches("PJSIP/")).unwrap();
     assert_eq!(lab.next().unwrap().0, flow);
+    // Called as somebody else, it is that contact still, whatever the name would be in a dial string.
+    for (user, uri) in
+        [("600", "sip:600@10.0.0.1:5060;transport=tcp"), ("6&7", "sip:6%267@10.0.0.1:5060;transport=tcp")]
+    {
+        let all = lab.read(id, "PJSIP_DIAL_CONTACTS", &format!("alice,,{user}")).unwrap();
+        assert_eq!(all, format!("PJSIP/alice/{uri}"));
+        lab.dial(all.trim_start_matches("PJSIP/")).unwrap();
+        let (to, invite) = lab.next().unwrap();
+        assert_eq!(
+            (to, invite.view().request_uri().unwrap().user_decoded().as_ref()),
+            (flow, user.as_bytes())
+        );
+    }
+    // Another AOR than the endpoint's own may be named.
+    let named = lab.read(id, "PJSIP_DIAL_CONTACTS", "trunk,alice").unwrap();
+    assert_eq!(named, "PJSIP/trunk/sip:alice@10.0.0.1:5060;transport=tcp");
+    assert_eq!(lab.read(id, "PJSIP_DIAL_CONTACTS", "trunk,nobody").unwrap(), "");
 }
 
 /// A site with a second bind for datagrams, on a port of its own.

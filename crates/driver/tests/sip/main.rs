@@ -18,6 +18,7 @@ mod lookups;
 mod messages;
 mod outgoing;
 mod parties;
+mod parts;
 mod phone;
 mod publications;
 mod registration;

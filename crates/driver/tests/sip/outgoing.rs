@@ -70,6 +70,7 @@ fn rfc3398_7_2_4_a_refusal_becomes_its_cause() {
         (403, "", 21),
         (404, "", 1),
         (480, "", 19),
+        (483, "", 19),
         (408, "", 18),
         (503, "", 34),
         (488, "", 58),
@@ -357,6 +358,11 @@ fn a_peer_that_calls_every_nonce_stale_is_given_up() {
 fn a_redirection_is_told_to_whoever_dialled() {
     for (contact, heard) in [
         ("<sip:200@198.51.100.7>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
+        (
+            "<sip:1@x>;q=0.2, <sip:200@x>;q=0.70, <sip:3@x>;q=0.7",
+            vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"],
+        ),
+        ("<sip:1@x>;q=0.9, <sip:200@x>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
         ("<sip:200&PJSIP%2f900@198.51.100.7>", vec!["Hangup 20"]),
         ("<sip:198.51.100.7>", vec!["Hangup 20"]),
     ] {
@@ -498,13 +504,35 @@ fn headers_of_the_dialplan_are_added_changed_read_and_taken_away() {
         assert!(write(shard, id, "add,Y-Three", "3"));
         assert!(write(shard, id, "add,Evil", "a\r\nInjected: yes"));
         assert!(write(shard, id, "remove,X-T*", ""));
+        // Of several of one name, a number says which is changed or read; what is read to be removed says how many.
+        for value in ["1", "2", "3"] {
+            assert!(write(shard, id, "add,X-Many", value));
+            assert!(write(shard, id, "add,Z-Gone", value));
+        }
+        assert!(write(shard, id, "update,X-Many,2", "two"));
+        assert!(!write(shard, id, "update,X-Many,4", "four"));
+        let read =
+            |args: &str| shard.with_tech(id, |tech, core| tech.read(core, id, "PJSIP_HEADER", args)).unwrap();
+        for (args, value) in [
+            ("read,X-Many", Some("1")),
+            ("read,x-many,2", Some("two")),
+            ("read,X-Man*,3", Some("3")),
+            ("read,X-Many,4", Some("")),
+            ("read,None", Some("")),
+            ("remove,Z-Gone", Some("3")),
+            ("remove,Z-Gone", Some("0")),
+            ("steal,X-Many", None),
+        ] {
+            assert_eq!(read(args).as_deref(), value, "{args}");
+        }
         for reserved in ["add,Via", "add,Contact", "add,X Y", "add,", "steal,X"] {
             assert!(!write(shard, id, reserved, "1"), "{reserved}");
         }
     })
     .unwrap();
     let invite = lab.sent();
-    for (name, value) in [("X-One", "uno"), ("X-Two", ""), ("Y-Three", "3"), ("Injected", "")] {
+    for (name, value) in [("X-One", "uno"), ("X-Two", ""), ("Y-Three", "3"), ("Injected", ""), ("Z-Gone", "")]
+    {
         assert_eq!(header(&invite, name), value, "{name}");
     }
     // An incoming call: what it came with is read, what is added goes into our answers.

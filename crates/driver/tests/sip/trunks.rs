@@ -31,6 +31,7 @@ pub fn registration() -> Registration {
             max_retries: 10,
             rejection_is_permanent: true,
         },
+        initial_spread: Duration::ZERO,
         line: true,
         endpoint: "trunk".into(),
         path: false,
@@ -187,6 +188,30 @@ fn rfc3261_10_2_8_a_longer_life_is_asked_for_at_once() {
 }
 
 #[test]
+fn first_registrations_are_spread_over_the_span_of_their_section() {
+    let mut config = with(|_| {});
+    config.registrations = (0..4)
+        .map(|place| {
+            let initial_spread = Duration::from_secs(if place < 2 { 0 } else { 100 });
+            Rc::new(Registration { name: format!("r{place}").into(), initial_spread, ..registration() })
+        })
+        .collect();
+    let mut lab = Lab::new(config);
+    let mut sent_at = Vec::new();
+    for millis in (0..5000).step_by(10) {
+        lab.pass(Duration::from_millis(10));
+        // Those that were sent already are sent again; they are no other registrations.
+        while let Some((_, register)) = lab.next() {
+            let call_id = header(&register, "Call-ID");
+            if !sent_at.iter().any(|(_, known)| *known == call_id) {
+                sent_at.push((millis, call_id));
+            }
+        }
+    }
+    assert_eq!(sent_at.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 0, 1990, 2990]);
+}
+
+#[test]
 fn a_silent_registrar_is_tried_again_and_found_by_a_name_that_comes_late() {
     let (mut lab, ..) = begun(with(|_| {}));
     lab.pass(Duration::from_secs(32));
@@ -299,6 +324,26 @@ fn rfc3261_10_2_2_a_registration_is_taken_back_by_hand_and_when_its_section_goes
     let again = lab.sent();
     assert!(header(&again, "Authorization").contains("response="), "it is proved too");
     registrar.respond(&mut lab, &again, 200, "", "");
+    lab.rest();
+}
+
+#[test]
+fn rfc3261_10_2_2_a_process_that_ends_takes_back_what_is_bound_and_nothing_else() {
+    let (mut lab, register, registrar) = begun(with(|_| {}));
+    lab.with(|sip, core| sip.take_back_registrations(core));
+    assert_eq!(lab.lines(), [""; 0], "nothing is bound yet");
+    accept(&mut lab, &registrar, &register, "");
+    assert!(!lab.with(|sip, _| sip.awaits_registrars()));
+    lab.with(|sip, core| sip.take_back_registrations(core));
+    let goodbye = lab.sent();
+    assert_eq!((line(&goodbye).as_str(), header(&goodbye, "Expires").as_str()), ("REGISTER", "0"));
+    assert_eq!(header(&goodbye, "Contact"), header(&register, "Contact"));
+    assert!(lab.with(|sip, _| sip.awaits_registrars()));
+    registrar.respond(&mut lab, &goodbye, 401, CHALLENGE, "");
+    let again = lab.sent();
+    registrar.respond(&mut lab, &again, 200, "", "");
+    assert!(!lab.with(|sip, _| sip.awaits_registrars()));
+    lab.with(|sip, core| sip.take_back_registrations(core));
     lab.rest();
 }
 

@@ -83,6 +83,25 @@ fn rfc6665_4_2_1_a_lamp_is_accepted_told_at_once_and_at_each_change() {
 }
 
 #[test]
+fn rfc6665_4_4_3_a_fetch_is_told_the_state_and_ends() {
+    let mut lab = Lab::new(site());
+    let mut alice = Phone::new("alice");
+    // Nobody has looked at the hint before.
+    assert_eq!(header(&watch(&mut lab, &mut alice, 0), "Expires"), "0");
+    assert_eq!(lab.lines(), [""; 0], "the state is told when it is known");
+    tell(&mut lab, Some(DeviceState::InUse));
+    let end = "terminated;reason=timeout".to_owned();
+    assert_eq!(next_notify(&mut lab, &alice), (end.clone(), "confirmed".to_owned()));
+    lab.rest();
+    // An extension without a hint has nothing to tell.
+    let mut alice = alice.call_again();
+    watch(&mut lab, &mut alice, 0);
+    tell(&mut lab, None);
+    assert_eq!(next_notify(&mut lab, &alice), (end, String::new()));
+    lab.rest();
+}
+
+#[test]
 fn rfc6665_4_2_2_without_a_refresh_it_ends_and_with_one_it_goes_on() {
     let mut lab = Lab::new(site());
     let mut alice = Phone::new("alice");

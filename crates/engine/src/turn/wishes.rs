@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::Cause;
 use call::Notice;
 use control::site::{When, Wish};
+use driver::sip::SipDriver;
 use io::clock::Clock;
 use io::net::NetEvent;
 
@@ -55,19 +56,21 @@ impl Engine {
             When::Convenient => self.site.stopping.set(Some(when)),
         }
     }
-    /// Says goodbye on every call, lets what is queued leave, and writes down what is to be written.
+    /// Says goodbye on every call and to registrars, lets what is queued leave, and writes down what is to be written.
     pub(super) fn leave(&mut self, _end: End) {
         let ids: Vec<_> = self.site.shard.core.borrow().channels().map(|c| c.id).collect();
         for id in ids {
             self.site.shard.finish(id, Cause::NORMAL_CLEARING);
         }
+        self.site.sip.borrow_mut().take_back_registrations(&mut self.site.shard.core.borrow_mut());
         let until = Clock.now() + GOODBYE;
         self.write_records();
         self.send();
         self.tell_watchers(Clock.now());
         self.tell_consoles();
-        // Peers answer our BYEs; a second is enough on any network that carries calls.
-        while self.site.sip.borrow().load().dialogs > 0 && Clock.now() < until {
+        // Peers answer our BYEs, and registrars; a second is enough on any network that carries calls.
+        let is_awaited = |sip: &SipDriver| sip.load().dialogs > 0 || sip.awaits_registrars();
+        while is_awaited(&self.site.sip.borrow()) && Clock.now() < until {
             let (site, listeners) = (&self.site, &self.listeners);
             let waited = self.net.wait(Clock.now(), Some(until), &mut |event| {
                 if let NetEvent::Datagram { transport, from, bytes, .. } = event

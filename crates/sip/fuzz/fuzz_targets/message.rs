@@ -19,6 +19,11 @@ fuzz_target!(|bytes: &[u8]| {
         std::hint::black_box((RetryAfter::parse(value), SessionExpires::parse(value)));
         std::hint::black_box((SubscriptionState::parse(value), Credentials::parse(value)));
     }
+    let (fits, sdp) = (message.body_fits(|kind| kind.is("application", "sdp")), message.sdp());
+    assert!(sdp.is_none_or(|sdp| !sdp.is_empty() && sdp.len() <= message.body().len()));
+    if fits.is_ok() && !message.has(HeaderName::ContentDisposition) && !message.body().is_empty() {
+        assert_ne!(message.body_fits(|_| true).err(), Some(Status::BAD_REQUEST));
+    }
     let login = Login { realm: None, username: b"a", secret: Secret::Password(b"b"), algorithms: &[] };
     let mut authenticator = Authenticator::new();
     authenticator.challenged(&message, &[login]);

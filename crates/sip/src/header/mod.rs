@@ -16,7 +16,7 @@ pub use method::Method;
 pub use name::HeaderName;
 pub(crate) use name::{OTHER, find as find_name};
 pub use simple::{
-    CSeq, Event, MediaType, RAck, Reason, Replaces, RetryAfter, SessionExpires, SubscriptionState,
-    delta_seconds, has_token, q850_cause,
+    CSeq, Disposition, Event, MediaType, RAck, Reason, Replaces, RetryAfter, SessionExpires,
+    SubscriptionState, delta_seconds, has_token, q850_cause,
 };
 pub use via::{MAGIC_COOKIE, Via};

@@ -81,6 +81,33 @@ impl<'a> MediaType<'a> {
     }
 }
 
+/// The Content-Disposition header (RFC 3261 §20.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disposition<'a> {
+    /// What the body is there for: `session`, `render`, `signal` or an extension.
+    pub kind: &'a [u8],
+    /// Parameters.
+    pub params: Params<'a>,
+}
+
+impl<'a> Disposition<'a> {
+    /// Parses the value.
+    pub fn parse(value: &'a [u8]) -> Option<Self> {
+        let (kind, params) = head_and_params(value)?;
+        is_token(kind).then_some(Self { kind, params })
+    }
+    /// Whether it is this one, any case.
+    pub fn is(&self, kind: &str) -> bool {
+        self.kind.eq_ignore_ascii_case(kind.as_bytes())
+    }
+    /// Whether the body has to be understood (`handling`); `None` when it does not say.
+    pub fn is_required(&self) -> Option<bool> {
+        let handling = self.params.get(b"handling")?;
+        let says = |word: &[u8]| handling.eq_ignore_ascii_case(word);
+        if says(b"required") { Some(true) } else { says(b"optional").then_some(false) }
+    }
+}
+
 /// The Event header (RFC 6665 §8.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {

@@ -229,6 +229,7 @@ impl Stack {
         now: Instant,
         out: &mut Vec<Output>,
     ) {
+        let unknown = self.unknown_extensions(message);
         let Some(call) = self.calls.get_mut(place) else { return };
         let force_rport = call.dialog.force_rport;
         let method = message.method();
@@ -259,6 +260,12 @@ impl Stack {
         }
         if method == Method::Bye {
             return self.receive_bye(place, message, source, key, now, out);
+        }
+        // §12.2.2: as outside dialogs (§8.2.2.3); a call that is to end ends whatever its BYE requires.
+        if !unknown.is_empty() {
+            let headers = [("Unsupported", unknown.as_str())];
+            let answer = Answer::new(420).headers(&headers);
+            return self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
         }
         if method == Method::Prack {
             return self.receive_prack(place, message, source, (key, force_rport), now, out);

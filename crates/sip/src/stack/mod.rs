@@ -105,8 +105,8 @@ pub struct Config {
     pub product: String,
     /// Allow in INVITE and in 2xx to INVITE; empty for none.
     pub allow: String,
-    /// Extensions (option tags, comma-separated) for Supported in INVITE and in 2xx to INVITE; a request outside dialogs
-    /// that requires another one is refused with 420.
+    /// Extensions (option tags, comma-separated) for Supported in INVITE and in 2xx to INVITE; a request that
+    /// requires another one is refused with 420, unless it ends a dialog.
     pub supported: String,
     /// Hops a request of ours may take (RFC 3261 §8.1.1.6).
     pub max_forwards: u8,
@@ -431,7 +431,7 @@ impl Stack {
     }
 
     /// What the peer requires and we do not support, as a list.
-    fn unknown_extensions(&self, message: &Message<'_>) -> String {
+    pub(super) fn unknown_extensions(&self, message: &Message<'_>) -> String {
         let supported = |tag: &[u8]| {
             self.config.supported.split(',').any(|known| known.trim().as_bytes().eq_ignore_ascii_case(tag))
         };

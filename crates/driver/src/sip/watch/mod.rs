@@ -355,8 +355,9 @@ impl SipDriver {
             return self.features_due(core, subscription, (number, standing));
         }
         let Some(document) = self.document(core, &topic, kind, &entity) else {
-            // The state of an extension comes when its hint has been looked at; the NOTIFY is owed until then.
-            if matches!(standing, Standing::Terminated(_)) {
+            // The state of an extension comes when its hint has been looked at; the NOTIFY is owed until then, also the only
+            // one of a fetch (RFC 6665 §4.4.3).
+            if matches!(standing, Standing::Terminated(reason) if reason != Reason::Timeout) {
                 self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], None, now, out)).ok();
             }
             return;

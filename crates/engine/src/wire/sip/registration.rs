@@ -56,6 +56,7 @@ pub(super) fn registration(name: &str, from: &pjsip::Registration) -> Registrati
             max_retries: from.max_retries,
             rejection_is_permanent: from.auth_rejection_permanent,
         },
+        initial_spread: from.max_random_initial_delay,
         line: from.line,
         endpoint: from.endpoint.as_str().into(),
         path: from.support_path,

@@ -290,6 +290,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("registration", "forbidden_retry_interval=30", |c| format!("{:?}", registration(c).rules.forbidden_retry), "None", "Some(30s)"),
     ("registration", "fatal_retry_interval=30", |c| format!("{:?}", registration(c).rules.fatal_retry), "None", "Some(30s)"),
     ("registration", "max_retries=3", |c| registration(c).rules.max_retries.to_string(), "10", "3"),
+    ("registration", "max_random_initial_delay=30", |c| registration(c).initial_spread.as_secs().to_string(), "0", "30"),
     ("registration", "auth_rejection_permanent=no", |c| registration(c).rules.rejection_is_permanent.to_string(), "true", "false"),
     ("registration", "outbound_proxy=sip:p", |c| registration(c).outbound_proxy.clone(), "", "sip:p"),
     ("registration", "transport=t", |c| registration(c).transport.clone(), "", "t"),

@@ -438,6 +438,22 @@ fn rfc3261_8_2_2_3_an_extension_that_we_do_not_know_is_named_in_420() {
 }
 
 #[test]
+fn rfc3261_12_2_2_an_extension_that_we_do_not_know_is_named_in_420_inside_a_call_too() {
+    let mut desk = Desk::new(Config { supported: "timer".into(), ..config() });
+    let (_, tag) = desk.up(&invite());
+    for (n, method) in (2..).zip(["INVITE", "UPDATE", "PRACK", "INFO", "FOO"]) {
+        let heard = desk.hear(&request(method, method, n, &tag, "Require: timer, telepathy\n"));
+        assert_eq!((heard.lines(), heard.words()), (vec!["420".to_owned()], vec![]), "{method}");
+        let unsupported = heard.sent[0].1.view().header(HeaderName::Unsupported);
+        assert_eq!(unsupported, Some(&b"telepathy"[..]), "{method}");
+    }
+    let heard = desk.hear(&request("UPDATE", "u", 20, &tag, "Require: timer\n"));
+    assert_eq!(heard.words(), ["InDialog UPDATE"]);
+    let heard = desk.hear(&request("BYE", "b", 21, &tag, "Require: telepathy\n"));
+    assert_eq!(heard.lines(), ["200"]);
+}
+
+#[test]
 fn rfc3261_18_4_a_dialog_whose_connection_closed_asks_for_another_one() {
     let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp("192.0.2.9:40001") };
     let mut desk = Desk::new(config());

@@ -72,23 +72,40 @@ impl<'a> Import<'a> {
             let message = format!("pjsip.conf has an endpoint [{name}], which goes first");
             return self.findings.note(&section.place, message, "remove one of them");
         }
-        let own: Vec<&Variable> = section.variables.iter().collect();
-        let lines = self.defaults().into_iter().chain(own.iter().copied()).collect();
-        let peer = Peer {
-            name,
-            place: &section.place,
-            lines,
-            host: last(&own, &["host"]),
-            own,
-            is_user: word == "user",
-            is_friend: word == "friend",
-        };
+        let peer = self.read_peer(section, &word);
         self.make_endpoint(&peer);
         if !peer.is_user {
             self.make_aor(&peer);
             self.make_identify(&peer);
             self.call_back(&peer);
         }
+    }
+
+    fn read_peer(&self, section: &'a Section, kind: &str) -> Peer<'a> {
+        let own: Vec<&Variable> = section.variables.iter().collect();
+        Peer {
+            name: &section.name,
+            place: &section.place,
+            lines: self.defaults().into_iter().chain(own.iter().copied()).collect(),
+            host: last(&own, &["host"]),
+            own,
+            is_user: kind == "user",
+            is_friend: kind == "friend",
+        }
+    }
+    /// The peer of this name that has an address, as lines of `register` may name it instead of a host: its URI without a
+    /// user, the domain it is told, and the proxy on the way, for a registration with it.
+    pub(super) fn named_server(&self, name: &str, made: &mut Made) -> Option<(String, String)> {
+        let section = self.sip.objects().find(|section| *section.name == *name)?;
+        let kind = section.value("type")?.to_ascii_lowercase();
+        let peer = self.read_peer(section, &kind);
+        if !matches!(&*kind, "peer" | "friend") {
+            return None;
+        }
+        let uri = peer.uri(None)?;
+        words::outbound_proxy(&peer.lines, made);
+        let domain = peer.value(&["fromdomain"]).or(peer.host.map(|host| &*host.value))?;
+        Some((uri, domain.to_owned()))
     }
 
     /// Lines of `[general]` that hold for peers which do not say.
@@ -229,6 +246,7 @@ impl<'a> Import<'a> {
         made.line("client_uri", &client, peer.place);
         made.line("contact_user", &line.value, &line.place);
         made.line("outbound_auth", &format!("{}-out", peer.name), peer.place);
+        words::outbound_proxy(&peer.lines, &mut made);
         self.pace(&mut made);
         self.keep("registration", peer.name, made, &line.place);
     }

@@ -3,7 +3,7 @@
 use conf::Variable;
 
 use super::peer::EXPIRY_SECONDS;
-use super::{Import, Made};
+use super::{Import, Made, words};
 
 /// Seconds between tries of chan_sip when nobody says.
 const RETRY_SECONDS: &str = "20";
@@ -43,8 +43,15 @@ fn parse(text: &str) -> Option<Line<'_>> {
     let (host, extension) =
         place.split_once('/').map_or((place, None), |(host, number)| (host, Some(number)));
     let mut parts = who.splitn(3, ':');
-    let user = parts.next().unwrap_or_default();
-    let (secret, auth_user) = (parts.next(), parts.next());
+    let mut user = parts.next().unwrap_or_default();
+    let (mut secret, mut auth_user) = (parts.next(), parts.next());
+    // A domain may have a port; then secret and name follow, empty or not.
+    if let (true, Some((next, last))) = (user.contains('@'), auth_user.and_then(|rest| rest.split_once(':')))
+        && let Some(port) = secret.filter(|port| port.parse::<u16>().is_ok())
+    {
+        user = who.get(..user.len() + 1 + port.len()).unwrap_or(user);
+        (secret, auth_user) = (Some(next), Some(last));
+    }
     let (user, domain) = user.split_once('@').map_or((user, None), |(user, domain)| (user, Some(domain)));
     let said = |text: Option<&'_ str>| text.is_some_and(|text| !text.is_empty());
     (!user.is_empty() && !host.is_empty()).then_some(Line {
@@ -86,8 +93,12 @@ impl Import<'_> {
             other => format!(";transport={other}"),
         };
         let mut made = Made::new("registration", name, place);
-        made.line("server_uri", &format!("sip:{}{way}", parsed.host), place);
-        let domain = parsed.domain.unwrap_or(parsed.host);
+        let (server, domain) = self.named_server(parsed.host, &mut made).unwrap_or_else(|| {
+            words::outbound_proxy(&self.defaults(), &mut made);
+            (format!("sip:{}{way}", parsed.host), parsed.host.to_owned())
+        });
+        made.line("server_uri", &server, place);
+        let domain = parsed.domain.unwrap_or(&domain);
         made.line("client_uri", &format!("sip:{}@{domain}{way}", parsed.user), place);
         made.line("contact_user", parsed.extension.unwrap_or("s"), place);
         self.pace(&mut made);
@@ -170,6 +181,30 @@ mod tests {
                 Some(Line { peer: Some("trunk"), secret: Some("what?"), extension: Some("6001"), ..plain }),
             ),
             ("1234::auth@sip.example.com/", Some(Line { auth_user: Some("auth"), ..plain })),
+            (
+                "3456@mydomain:5082::@sip.example.com",
+                Some(Line { user: "3456", domain: Some("mydomain:5082"), ..plain }),
+            ),
+            (
+                "3456@mydomain:5082:secret:auth@sip.example.com",
+                Some(Line {
+                    user: "3456",
+                    domain: Some("mydomain:5082"),
+                    secret: Some("secret"),
+                    auth_user: Some("auth"),
+                    ..plain
+                }),
+            ),
+            (
+                "3456@mydomain:5082:auth@sip.example.com",
+                Some(Line {
+                    user: "3456",
+                    domain: Some("mydomain"),
+                    secret: Some("5082"),
+                    auth_user: Some("auth"),
+                    ..plain
+                }),
+            ),
             ("sip.example.com", None),
             ("@sip.example.com", None),
             ("1234@", None),

@@ -116,6 +116,11 @@ pub(super) fn identity(lines: &[&Variable], made: &mut Made) {
         };
         made.line("timers", timers, &line.place);
     }
+    outbound_proxy(lines, made);
+}
+
+/// The last `outboundproxy` of these lines.
+pub(super) fn outbound_proxy(lines: &[&Variable], made: &mut Made) {
     if let Some(line) = last(lines, &["outboundproxy"]).filter(|line| !line.value.is_empty()) {
         made.line("outbound_proxy", &proxy(&line.value), &line.place);
     }

@@ -521,6 +521,7 @@ options! {
     forbidden_retry_interval: Seconds<0, 86_400> = "0", "Wait after 403; 0 leaves it to fatal_retry_interval.";
     fatal_retry_interval: Seconds<0, 86_400> = "0", "Wait after any other failure for good; 0 makes it final.";
     max_retries: Int<0, {u32::MAX}> = "10", "Attempts after the first failure until there are no more.";
+    max_random_initial_delay: Seconds<0, 86_400> = "0", "Span over which the first REGISTER of several registrations are spread; 0 is a second.";
     auth_rejection_permanent: YesNo = "yes", "A challenge that cannot be met is a failure for good.";
     outbound_proxy: Text = "", "SIP URI that REGISTER goes through.";
     transport: Text = "", "Transport it leaves by; empty chooses by the address.";
