@@ -169,6 +169,7 @@ pub(crate) fn sip_config() -> Config {
             max_retries: 10,
             rejection_is_permanent: true,
         },
+        initial_spread: std::time::Duration::ZERO,
         line: true,
         endpoint: "6001".into(),
         path: false,
