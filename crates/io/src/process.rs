@@ -29,9 +29,10 @@ pub fn raise_file_limit() -> io::Result<u64> {
     Ok(hard)
 }
 
-/// Gives back the memory in which the kernel has mapped those parts of the program that only its start has used: of an idle
-/// process they are most of what it would seem to take.
+/// Gives back the memory that only the start has used: what was allocated for it, and where the kernel has mapped those parts
+/// of the program that nothing else runs. Of an idle process that is most of what it would seem to take.
 pub fn forget_start() {
+    sys::release_free_memory();
     let _bytes = sys::unmap_program();
 }
 
