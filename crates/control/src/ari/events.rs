@@ -226,7 +226,16 @@ fn user_event(
 }
 
 fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
-    let Notice::AttendedTransfer { transferer, second, transferee, target, link, external, .. } = notice
+    let Notice::AttendedTransfer {
+        transferer,
+        second,
+        transferee,
+        target,
+        link,
+        bridges: [first_bridge, second_bridge],
+        stays,
+        external,
+    } = notice
     else {
         return None;
     };
@@ -244,6 +253,15 @@ fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     });
     put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
     put(&mut event, "transfer_target", target.as_deref().map(|of| view.channel(of)));
+    let bridge = |of: &Option<(base::BridgeId, usize)>| of.map(|(id, _)| view.plain_bridge(id));
+    let (first_bridge, second_bridge) = (bridge(first_bridge), bridge(second_bridge));
+    put(&mut event, "transferer_first_leg_bridge", first_bridge);
+    put(&mut event, "transferer_second_leg_bridge", second_bridge);
+    put(&mut event, "destination_bridge", stays.map(|id| Value::from(call::bridge_name(id))));
+    if let Some((one, two)) = link {
+        put(&mut event, "destination_link_first_leg", Some(view.channel(one)));
+        put(&mut event, "destination_link_second_leg", Some(view.channel(two)));
+    }
     Some(("BridgeAttendedTransfer", event))
 }
 

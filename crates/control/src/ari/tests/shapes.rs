@@ -105,9 +105,27 @@ fn events_have_the_shape_of_their_models() {
     desk.ask("POST", "/events/user/word?application=hello", "{\"variables\":{\"a\":\"1\"}}");
     desk.ask("POST", &format!("/channels/{id}/continue?extension=102&context=default&priority=1"), "");
     desk.pass(3_000);
+    desk.world.shard.core.borrow_mut().notice(|core| {
+        let channel = core.channels().next().map(|channel| channel.id)?;
+        let leg = || core.snapshot(channel).map(Box::new);
+        let bridges = [base::BridgeId::new(1, 0), base::BridgeId::new(2, 0)];
+        Some(Notice::AttendedTransfer {
+            transferer: leg()?,
+            second: leg(),
+            transferee: leg(),
+            target: leg(),
+            link: leg().zip(leg()),
+            bridges: bridges.map(|bridge| Some((bridge, 2))),
+            stays: Some(bridges[1]),
+            external: true,
+        })
+    });
     desk.ask("DELETE", &format!("/channels/{id}"), "");
     desk.pass(100);
     let events = desk.events(all);
+    let attended = events.iter().find(|event| event["type"] == "BridgeAttendedTransfer").unwrap();
+    assert_eq!(attended["destination_bridge"], attended["transferer_second_leg_bridge"]["id"]);
+    assert_eq!(attended["destination_link_first_leg"]["id"], id);
     let mut seen = std::collections::BTreeSet::new();
     for event in &events {
         let name = event["type"].as_str().unwrap();
