@@ -7,7 +7,7 @@ use call::Core;
 use dialplan::{Inherit, Var};
 
 use super::leg::Stage;
-use super::show::{ContactRow, ContactState, options};
+use super::show::{ContactRow, options};
 use super::{SipDriver, identity};
 
 /// Headers that the dialplan may not add: the machines own them.
@@ -318,13 +318,7 @@ impl SipDriver {
             "endpoint" => row.endpoint.clone(),
             "user_agent" => row.user_agent.clone(),
             "rtt" => row.roundtrip.map_or(0, |rtt| rtt.as_micros()).to_string(),
-            "status" => match row.state {
-                ContactState::NonQualified => "NonQualified",
-                ContactState::Unknown => "Unknown",
-                ContactState::Available => "Reachable",
-                ContactState::Unavailable => "Unreachable",
-            }
-            .to_owned(),
+            "status" => row.state.status().to_owned(),
             // A contact of the configuration never lapses.
             "expiration_time" => {
                 let wall = core.services.wall.now_micros().div_euclid(1_000_000);

@@ -534,15 +534,15 @@ impl SipDriver {
         if let Some(fax) = fax.filter(|_| foreign.is_none()) {
             return self.fax_offered(core, handle, request, message, fax);
         }
-        let described = match view.sdp() {
-            _ if foreign.is_some() => Err(foreign.unwrap_or(415)),
-            Some(offer) => match self.answer_offer(core, handle, offer) {
+        let described = match (foreign, view.sdp()) {
+            (Some(status), _) => Err(status),
+            (None, Some(offer)) => match self.answer_offer(core, handle, offer) {
                 Some(Ok((sdp, agreed))) => Ok((Some(sdp), Some(agreed))),
                 Some(Err(why)) => Err(why.status().code()),
                 None => return,
             },
-            None if view.method() != Method::Invite => Ok((None, None)),
-            None => {
+            (None, None) if view.method() != Method::Invite => Ok((None, None)),
+            (None, None) => {
                 // Whoever asks for all that there is hears of all formats, and of our address.
                 leg.media.set_direct(None);
                 if self.config.offers_all_when_asked {

@@ -23,6 +23,15 @@ pub enum ContactState {
 }
 
 impl ContactState {
+    /// The word of events and of `PJSIP_CONTACT()`.
+    pub const fn status(self) -> &'static str {
+        match self {
+            Self::NonQualified => "NonQualified",
+            Self::Unknown => "Unknown",
+            Self::Available => "Reachable",
+            Self::Unavailable => "Unreachable",
+        }
+    }
     /// The column's word.
     pub fn name(self) -> &'static str {
         match self {
@@ -201,7 +210,6 @@ pub(super) fn negotiation(mechanisms: &[String]) -> &'static str {
 
 /// The options `pjsip show endpoint` lists, in its order.
 pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
-    let yes = |value: bool| if value { "true" } else { "false" }.to_owned();
     let formats = endpoint.allow.iter().map(|format| format.name()).collect::<Vec<_>>().join("|");
     let dtmf = match endpoint.dtmf {
         super::Dtmf::Rfc4733 => "rfc4733",
@@ -239,41 +247,41 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("context", endpoint.context.clone()),
         ("device_state_busy_at", endpoint.busy_at.to_string()),
         ("dtmf_mode", dtmf.to_owned()),
-        ("force_rport", yes(endpoint.force_rport)),
+        ("force_rport", truth(endpoint.force_rport)),
         ("from_domain", endpoint.from_domain.clone()),
         ("from_user", endpoint.from_user.clone()),
-        ("inband_progress", yes(endpoint.inband_progress)),
+        ("inband_progress", truth(endpoint.inband_progress)),
         ("language", endpoint.language.clone()),
         ("media_address", endpoint.media_address.map(|ip| ip.to_string()).unwrap_or_default()),
         ("media_encryption", if endpoint.encryption.is_some() { "sdes" } else { "no" }.to_owned()),
-        ("media_encryption_optimistic", yes(endpoint.encryption.is_some_and(|wanted| wanted.optimistic))),
+        ("media_encryption_optimistic", truth(endpoint.encryption.is_some_and(|wanted| wanted.optimistic))),
         ("moh_suggest", endpoint.music_class.clone()),
         ("outbound_auth", endpoint.outbound_auths.join(",")),
         ("redirect_method", redirect.to_owned()),
-        ("rewrite_contact", yes(endpoint.rewrite_contact)),
+        ("rewrite_contact", truth(endpoint.rewrite_contact)),
         ("rtp_keepalive", endpoint.rtp_keepalive.to_string()),
-        ("rtp_symmetric", yes(endpoint.rtp_symmetric)),
+        ("rtp_symmetric", truth(endpoint.rtp_symmetric)),
         ("rtp_timeout", endpoint.rtp_timeout.to_string()),
         ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),
         ("security_mechanisms", endpoint.security.join(",")),
         ("security_negotiation", negotiation(&endpoint.security).to_owned()),
-        ("send_connected_line", yes(endpoint.send_connected_line)),
-        ("send_diversion", yes(endpoint.send_diversion)),
-        ("send_history_info", yes(endpoint.send_history)),
-        ("one_touch_recording", yes(endpoint.recording.by_key)),
+        ("send_connected_line", truth(endpoint.send_connected_line)),
+        ("send_diversion", truth(endpoint.send_diversion)),
+        ("send_history_info", truth(endpoint.send_history)),
+        ("one_touch_recording", truth(endpoint.recording.by_key)),
         ("record_on_feature", endpoint.recording.on_feature.clone()),
         ("record_off_feature", endpoint.recording.off_feature.clone()),
-        ("send_aoc", yes(endpoint.send_aoc)),
-        ("send_pai", yes(endpoint.send_pai)),
-        ("send_rpid", yes(endpoint.send_rpid)),
+        ("send_aoc", truth(endpoint.send_aoc)),
+        ("send_pai", truth(endpoint.send_pai)),
+        ("send_rpid", truth(endpoint.send_rpid)),
         ("timers", timers.to_owned()),
         ("timers_min_se", endpoint.timers.min_se.to_string()),
         ("timers_sess_expires", endpoint.timers.expires.to_string()),
         ("tone_zone", endpoint.tone_zone.clone()),
         ("transport", endpoint.transport.clone()),
-        ("trust_id_inbound", yes(endpoint.trust_id_inbound)),
-        ("trust_id_outbound", yes(endpoint.trust_id_outbound)),
-        ("use_ptime", yes(endpoint.use_ptime)),
+        ("trust_id_inbound", truth(endpoint.trust_id_inbound)),
+        ("trust_id_outbound", truth(endpoint.trust_id_outbound)),
+        ("use_ptime", truth(endpoint.use_ptime)),
     ];
     all.extend(options_of_media(endpoint));
     all.extend(options_of_watching(endpoint));

@@ -55,6 +55,31 @@ pub(super) struct Moderation {
     streams: Streams,
 }
 
+/// Windows without naps after some that did not pay: longer each time, until some do.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    left: u32,
+    /// How long the last one was.
+    last: u32,
+}
+
+impl Rest {
+    fn begin(&mut self) {
+        self.last = (self.last * 2).clamp(1, RESTS_MAX);
+        self.left = self.last;
+    }
+    /// Naps have paid: the next rest is a short one again.
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+    /// Whether the window that is over was one of a rest.
+    fn goes_on(&mut self) -> bool {
+        let goes_on = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        goes_on
+    }
+}
+
 /// Naps between datagrams, and between what registered phones say on their connections.
 #[derive(Debug, Default)]
 struct Datagrams {
@@ -66,9 +91,7 @@ struct Datagrams {
     since_then: u64,
     /// Windows in a row that were quiet while there were naps.
     quiet: u32,
-    /// Windows until naps are tried again, and how many it were the last time.
-    rest: u32,
-    rested: u32,
+    rest: Rest,
 }
 
 impl Datagrams {
@@ -76,10 +99,8 @@ impl Datagrams {
     fn decide(&mut self, rate: u64) {
         let wanted = nap_at(rate);
         if self.nap.is_zero() {
-            if self.rest > 0 {
-                self.rest -= 1;
-            } else {
-                *self = Self { nap: wanted, before: rate, rested: self.rested, ..Self::default() };
+            if !self.rest.goes_on() {
+                *self = Self { nap: wanted, before: rate, rest: self.rest, ..Self::default() };
             }
             return;
         }
@@ -88,10 +109,9 @@ impl Datagrams {
         self.quiet = if wanted.is_zero() { self.quiet + 1 } else { 0 };
         if self.napped == TRIAL_WINDOWS {
             let slowed = self.since_then / u64::from(TRIAL_WINDOWS) < self.before / 2;
-            self.rested = if slowed { (self.rested * 2).clamp(1, RESTS_MAX) } else { 0 };
-            self.rest = self.rested;
+            if slowed { self.rest.begin() } else { self.rest.forget() }
         }
-        if self.rest > 0 || self.quiet >= QUIET_WINDOWS || self.napped >= TRIED_AGAIN {
+        if self.rest.left > 0 || self.quiet >= QUIET_WINDOWS || self.napped >= TRIED_AGAIN {
             self.nap = Duration::ZERO;
         } else if !wanted.is_zero() {
             self.nap = wanted;
@@ -108,9 +128,7 @@ struct Streams {
     naps: bool,
     /// Windows with naps so far.
     napped: u32,
-    /// Windows until naps are tried again, and how many it were the last time.
-    rest: u32,
-    rested: u32,
+    rest: Rest,
 }
 
 impl Streams {
@@ -120,15 +138,12 @@ impl Streams {
         let has_company = self.reads >= self.turns.saturating_mul(COMPANY);
         if self.naps && !has_company {
             self.naps = false;
-            self.rested = (self.rested * 2).clamp(1, RESTS_MAX);
-            self.rest = self.rested;
+            self.rest.begin();
         } else if self.naps {
             self.napped += 1;
             self.naps = rate >= CALM_PER_SECOND && self.napped < NAPS_MAX;
-            self.rested = 0;
-        } else if self.rest > 0 {
-            self.rest -= 1;
-        } else {
+            self.rest.forget();
+        } else if !self.rest.goes_on() {
             // A thread that has no time to sleep finds company without naps.
             self.naps = rate >= CALM_PER_SECOND && !has_company;
             self.napped = 0;

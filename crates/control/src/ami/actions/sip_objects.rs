@@ -1,6 +1,6 @@
 //! Objects of pjsip.conf in events: the fields that the field's manual names for each, without their secrets.
 
-use driver::sip::{Aor, AorRow, ContactRow, ContactState};
+use driver::sip::{Aor, AorRow, ContactRow};
 use store::config::pjsip::{Identify, Pjsip, Transport};
 
 use super::super::packet::Message;
@@ -50,16 +50,6 @@ fn qualification<'a>(message: Message<'a>, object: &Aor) -> Message<'a> {
         .field("AuthenticateQualify", truth(object.authenticate_qualify))
 }
 
-/// The word of contact events for a state.
-fn status(state: ContactState) -> &'static str {
-    match state {
-        ContactState::NonQualified => "NonQualified",
-        ContactState::Unknown => "Unknown",
-        ContactState::Available => "Reachable",
-        ContactState::Unavailable => "Unreachable",
-    }
-}
-
 /// When a contact lapses, seconds since the epoch; 0 for one that does not.
 fn lapses(contact: &ContactRow, now: i64) -> i64 {
     contact.expires.map_or(0, |left| now.saturating_add_unsigned(left))
@@ -74,7 +64,7 @@ pub(super) fn contact_detail<'a>(message: Message<'a>, contact: &ContactRow, now
         .field("RegExpire", lapses(contact, now))
         .field("ViaAddress", &contact.via)
         .field("CallID", &contact.call_id)
-        .field("Status", status(contact.state))
+        .field("Status", contact.state.status())
         .field("RoundtripUsec", contact.roundtrip.map_or(0, |time| time.as_micros()))
         .field("EndpointName", &contact.endpoint)
         .field("ID", contact.id())
@@ -106,7 +96,7 @@ pub(super) fn contact_listed<'a>(
         .field("UserAgent", &contact.user_agent)
         .field("ExpirationTime", lapses(contact, now))
         .field("OutboundProxy", &contact.object.outbound_proxy)
-        .field("Status", status(contact.state))
+        .field("Status", contact.state.status())
         .field("RoundtripUsec", contact.roundtrip.map_or(0, |time| time.as_micros()));
     qualification(message, &contact.object)
 }
