@@ -132,7 +132,7 @@ pub(super) fn transport<'a>(message: Message<'a>, name: &str, object: &Transport
         .field("ObjectType", "transport")
         .field("ObjectName", name)
         .field("Protocol", format!("{:?}", object.protocol).to_ascii_lowercase())
-        .field("Bind", object.bind.map(|bind| bind.or_port(5060).to_string()).unwrap_or_default())
+        .field("Bind", object.address().map(|address| address.to_string()).unwrap_or_default())
         .field("CaListFile", &object.ca_list_file)
         .field("CertFile", &object.cert_file)
         .field("PrivKeyFile", &object.priv_key_file)
