@@ -268,7 +268,7 @@ async fn talk(call: &Call, id: &str, agent: &Chan) -> Result<BridgeEnd, Stop> {
     let parties = [(caller, None), (agent, Some(rights))];
     // The call is the customer's; the agent's own began when it logged in, and goes on after it.
     let own = caller.core(|core| core.lend_linkedid(agent.id(), caller.id()));
-    let end = features::converse(parties, BridgeLimits::default(), "AgentRequest").await;
+    let end = features::converse(parties, BridgeLimits::default()).await;
     if let Some(own) = own {
         agent.core(|core| core.return_linkedid(agent.id(), own));
     }

@@ -146,7 +146,7 @@ async fn talk(call: &Call, given: &Options, dial: &DialOptions, other: &Party) -
     let limits = after::bridge_limits(call, dial, &audio).await?;
     // Option x means something else here.
     let parties = [(chan, Some(rights(given, "TH\0WK"))), (other.chan(), Some(rights(given, "th\0wk")))];
-    Ok(features::converse(parties, limits, "Bridge").await)
+    Ok(features::converse(parties, limits).await)
 }
 
 async fn wait(call: &Call, text: &str) -> Outcome {
@@ -245,7 +245,7 @@ fn hang_up(call: &Call, text: &str) -> Outcome {
     let found = named(call, args::nth(&parts, 0));
     let meant = if given.has('a') { found.len() } else { 1 };
     for id in found.into_iter().take(meant) {
-        call.chan.core(|core| core.request_hangup(id, Cause::NORMAL_CLEARING));
+        call.chan.core(|core| core.soft_hangup(id, Cause::NORMAL_CLEARING, call::SoftHangup::Explicit));
     }
     Ok(Flow::Continue)
 }

@@ -93,7 +93,7 @@ async fn speak(transferer: &Chan, other: &Chan) -> Result<Wish, BridgeEnd> {
     });
     let keys = [wishes(&features::of(transferer)), Keys::default()];
     let limits = BridgeLimits { keys, on_key: Some(on_key), ..BridgeLimits::default() };
-    let end = bridge_pair(transferer, other, limits, "AttendedTransfer").await;
+    let end = bridge_pair(transferer, other, limits).await;
     match (wish.get(), end) {
         (Some(wish), BridgeEnd::Disconnected(_)) => Ok(wish),
         (_, BridgeEnd::Stopped(id, _)) if id == transferer.id() => Ok(Wish::Complete),
@@ -170,7 +170,7 @@ async fn consult(shard: &Rc<Shard>, transferer: Party, held: Party, resource: St
     asked.chan().stop_music();
     // Who is told by it has not to hear it.
     let _ = asked.chan().play(&settings.done_sound, "").await;
-    talk(held, Party::new(asked, false), "AttendedTransfer").await;
+    talk(held, Party::new(asked, false)).await;
 }
 
 /// The transferer hung up while the third party rang: that one may still answer, else the transferer is called back, and so
@@ -182,7 +182,7 @@ async fn unanswered(shard: &Rc<Shard>, settings: &Features, question: Question, 
     for turn in 0..=retries {
         let again = asked.take().or_else(|| question.ask(shard, held.chan().id()));
         if let Some(answered) = rings(shard, &held, again, limit).await {
-            return talk(held, Party::new(answered, false), "AttendedTransfer").await;
+            return talk(held, Party::new(answered, false)).await;
         }
         if turn == retries || held.chan().check().is_err() {
             break;
@@ -191,7 +191,7 @@ async fn unanswered(shard: &Rc<Shard>, settings: &Features, question: Question, 
         let back = question.call_back(shard, held.chan().id()).await;
         if let Some(back) = rings(shard, &held, back, limit).await {
             let _ = back.chan().with(|c| c.rights = question.rights);
-            return talk(Party::new(back, false), held, "AttendedTransfer").await;
+            return talk(Party::new(back, false), held).await;
         }
         if turn + 1 == retries {
             break;
@@ -221,7 +221,7 @@ async fn ask_no_more(transferer: Party, held: Party) {
     let sound = features::of(transferer.chan()).failed_sound.clone();
     let _ = transferer.chan().play(&sound, "").await;
     held.chan().stop_music();
-    talk(transferer, held, "AttendedTransfer").await;
+    talk(transferer, held).await;
 }
 
 /// Who asks whom; true of the transferer also when it is gone.

@@ -30,7 +30,6 @@ pub(crate) fn of(chan: &Chan) -> Rc<Features> {
 pub(crate) async fn converse(
     parties: [(&Chan, Option<Rights>); 2],
     limits: BridgeLimits,
-    creator: &'static str,
 ) -> BridgeEnd {
     for (party, rights) in parties {
         if let Some(rights) = rights {
@@ -48,7 +47,7 @@ pub(crate) async fn converse(
         let desk = desk.clone();
         Box::pin(async move { desk.act(keyed).await })
     });
-    bridge_pair(caller, callee, BridgeLimits { keys, on_key: Some(on_key), ..limits }, creator).await
+    bridge_pair(caller, callee, BridgeLimits { keys, on_key: Some(on_key), ..limits }).await
 }
 
 /// What a key stands for.

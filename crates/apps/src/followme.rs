@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
             caller.while_up(caller.shard().look_up(tech, resource)).await?;
         }
         let own = caller.with(|c| c.caller.clone())?;
-        let Ok(leg) = legs::request_leg(self.call, &target, own, None)? else { return Ok(()) };
+        let Ok(leg) = legs::request_leg(self.call, &target, own, None, legs::APP_DIAL)? else { return Ok(()) };
         if let Some(place) = place_of(&self.options, 'b').and_then(|place| routine(self.call, &place)) {
             let callee = Call::new(leg.chan().clone());
             if caller.while_up(callee.gosub(&place)).await? != Ok(Flow::Continue) {
@@ -338,7 +338,7 @@ impl<'a> Search<'a> {
         let of_callee = Rights { transfer: true, ..of_caller };
         let parties = [(caller, Some(of_caller)), (leg.chan(), Some(of_callee))];
         let since = caller.now();
-        let end = features::converse(parties, BridgeLimits::default(), "FollowMe").await;
+        let end = features::converse(parties, BridgeLimits::default()).await;
         let (talked, whole) = (caller.now().since(since), caller.now().since(began));
         for (variable, value) in RESULTS.into_iter().zip([
             u128::from(talked.as_secs()),

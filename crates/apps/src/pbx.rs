@@ -10,7 +10,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId};
-use call::{Advance, Chan, Elsewhere, HandlerChange, Leg, Level, Location, Notice, Shard, Stop};
+use call::{Advance, Chan, Elsewhere, HandlerChange, Leg, Level, Location, Notice, Shard, SoftHangup, Stop};
 
 pub(crate) use place::Place;
 pub(crate) use rows::MODULE as ROWS_MODULE;
@@ -336,6 +336,14 @@ impl Call {
         }
         let context = self.context();
         self.settle();
+        let id = self.chan.id();
+        self.chan.core(|core| {
+            core.notice_of(id, |channel| Notice::SoftHangup { channel, by: SoftHangup::DialplanOver });
+            if let Some(channel) = core.get_mut(id) {
+                channel.app = "";
+                channel.app_data.clear();
+            }
+        });
         self.freeze_record();
         // From here on nothing shows in the record: its last application is the call's own.
         self.run.ended.set(true);

@@ -110,18 +110,18 @@ pub fn bridge(shard: &Rc<Shard>, a: ChannelId, b: ChannelId) -> Result<(), Refus
     let own = shard.clone();
     let story = async move {
         if let Some([a, b]) = take_two(&own, [a, b], true).await {
-            talk(a, b, "Bridge").await;
+            talk(a, b).await;
         }
     };
     if shard.spawn(None, story) { Ok(()) } else { Err(Refused::Full) }
 }
 
 /// The two talk, with the rights that they have; then each goes on.
-pub(crate) async fn talk(a: Party, b: Party, creator: &'static str) {
+pub(crate) async fn talk(a: Party, b: Party) {
     show(a.chan(), b.chan()).await;
     show(b.chan(), a.chan()).await;
     let parties = [(a.chan(), None), (b.chan(), None)];
-    let _ = features::converse(parties, BridgeLimits::default(), creator).await;
+    let _ = features::converse(parties, BridgeLimits::default()).await;
     b.go();
     a.go();
 }
@@ -170,7 +170,7 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,
             transferee: core.snapshot(peer).map(Box::new)?,
-            bridge: (bridge, core.bridge_members(bridge).len()),
+            bridge: core.bridge_snapshot(bridge)?,
             external,
             to: (to.context.clone(), to.exten.clone()),
         })

@@ -311,7 +311,7 @@ impl Core {
             self.touch_agent(id);
             self.push_event(channel, ChanEvent::Agent);
         } else {
-            self.request_hangup(channel, base::Cause::NORMAL_CLEARING);
+            self.soft_hangup(channel, base::Cause::NORMAL_CLEARING, crate::SoftHangup::Explicit);
         }
         true
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{BridgeId, ChannelId, Clip, Command, Instant, PlayId};
 
 use crate::keys::{Keys, Pressed, Pressing, Stroke};
-use crate::{Chan, ChanEvent, Indication, Level, Shard, Stop};
+use crate::{BridgeUse, Chan, ChanEvent, Indication, Level, Shard, Stop};
 
 /// Names of the sounds that say how much time is left.
 pub type SayRemaining = Rc<dyn Fn(Duration) -> Vec<String>>;
@@ -86,8 +86,8 @@ pub enum BridgeEnd {
 /// Bridges `a` and `b` until one ends, is sent elsewhere, or the limit is reached.
 ///
 /// Digits that the media worker has not passed on itself are sent on; hold gives the other music. Neither channel is
-/// hung up here. `creator` is the application that watchers see.
-pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'static str) -> BridgeEnd {
+/// hung up here. `b` is there first, then `a`.
+pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd {
     let shard = a.shard().clone();
     if let (Ok(Some((_, from))), Ok(Some((_, to)))) = (a.stream(), b.stream())
         && !shard.core.borrow().settings.coded.leads(from, to)
@@ -104,7 +104,7 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits, creator: &'st
     }
     let [keys_a, keys_b] = &limits.keys;
     let _joined =
-        Joined::new(&shard, [a.id(), b.id()], creator, [keys_a, keys_b].map(|k| !k.keys.is_empty()));
+        Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
     loop {
@@ -321,13 +321,14 @@ struct Joined {
 
 impl Joined {
     /// `keyed`: whose digits are listened to.
-    fn new(shard: &Rc<Shard>, [a, b]: [ChannelId; 2], creator: &'static str, keyed: [bool; 2]) -> Self {
+    fn new(shard: &Rc<Shard>, [a, b]: [ChannelId; 2], keyed: [bool; 2]) -> Self {
         let mut core = shard.core.borrow_mut();
-        let bridge = core.bridge_create(creator);
+        let bridge = core.bridge_create(BridgeUse::Call, "", None);
         core.bridge_pairs(bridge, keyed.contains(&true));
         core.note_pair(a, b, false);
-        core.bridge_enter(bridge, a);
+        // Who was asked for is there first, then who has asked.
         core.bridge_enter(bridge, b);
+        core.bridge_enter(bridge, a);
         for (id, keyed) in [a, b].into_iter().zip(keyed) {
             core.keep_digits(id, keyed);
             let rings = core.get_mut(id).is_some_and(|c| std::mem::take(&mut c.rings_inside));
@@ -350,8 +351,15 @@ impl Drop for Joined {
         for id in [self.a, self.b] {
             core.keep_digits(id, false);
         }
-        core.bridge_leave(self.bridge, self.b);
-        core.bridge_leave(self.bridge, self.a);
+        // Who ended it, or was sent elsewhere, goes first.
+        let ends = |id| core.get(id).is_none_or(|channel| channel.hangup.is_some() || channel.goto.is_some());
+        let (first, second) = if ends(self.b) && !ends(self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
+        if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
+            other.hangup_by = by;
+        }
+        core.bridge_leave(self.bridge, first);
+        core.bridge_leave(self.bridge, second);
         core.bridge_destroy(self.bridge);
     }
 }

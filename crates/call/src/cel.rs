@@ -286,11 +286,10 @@ impl Core {
             let names: Vec<&str> =
                 others.filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
             event.peer = names.join(",");
-            // When one takes the place of another of two, there are three for a moment.
-            let mixes = names.len() > 1 && core.bridge_pair(bridge).is_none();
-            let technology = if mixes { "softmix" } else { "simple_bridge" };
-            event.extra =
-                vec![("bridge_id", bridge_name(bridge).into()), ("bridge_technology", technology.into())];
+            if let Some(bridge) = core.bridge_snapshot(bridge) {
+                event.extra =
+                    vec![("bridge_id", (&*bridge.uid).into()), ("bridge_technology", bridge.technology.into())];
+            }
         });
     }
     /// A channel was made.
@@ -320,11 +319,10 @@ impl Core {
         self.log_event(CelKind::Hangup, id, |core| {
             let Some(channel) = core.get(id) else { return Vec::new() };
             let cause = channel.hangup.unwrap_or(base::Cause::NORMAL_CLEARING);
-            let source = if channel.hangup_source.is_empty() { "" } else { &channel.name };
             let status = channel.vars.get_name("DIALSTATUS").unwrap_or_default();
             vec![
                 ("hangupcause", Extra::Number(i64::from(cause.0))),
-                ("hangupsource", source.into()),
+                ("hangupsource", (&*channel.hangup_by).into()),
                 ("dialstatus", status.into()),
             ]
         });
@@ -407,7 +405,7 @@ impl Core {
                 vec![
                     ("extension", to.1.as_str().into()),
                     ("context", to.0.as_str().into()),
-                    ("bridge_id", bridge_name(bridge.0).into()),
+                    ("bridge_id", (&*bridge.uid).into()),
                     ("transferee_channel_name", (&*transferee.name).into()),
                     ("transferee_channel_uniqueid", (&*transferee.uniqueid).into()),
                 ],
@@ -415,7 +413,7 @@ impl Core {
             Notice::AttendedTransfer { transferer, second, transferee, target, .. } => {
                 let bridge_of = |of: Option<&Snapshot>| {
                     let id = self.by_name(&named(of?))?;
-                    self.get(id)?.bridge.map(bridge_name)
+                    self.bridge_around(id).map(|bridge| bridge.uid.to_string())
                 };
                 let second = second.as_deref();
                 let mut extra: Extras = vec![

@@ -291,6 +291,10 @@ pub struct Channel {
     pub formats: FormatSet,
     /// What the stream sends.
     pub format: FormatId,
+    /// What its technology knows the call by: the Call-ID of SIP; empty: nothing.
+    pub call_id: Rc<str>,
+    /// How it carries digits, when its media is RTP of its own.
+    pub rtp_digits: Option<base::DtmfMode>,
     /// Media stream, once the driver has opened one.
     pub stream: Option<StreamId>,
     /// Its streams that are passed through, by their slots; `None` where there is none.
@@ -305,6 +309,10 @@ pub struct Channel {
     pub hangup: Option<Cause>,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
+    /// Name of the channel whose side has ended the call; empty: nobody's has.
+    pub hangup_by: Rc<str>,
+    /// The final status that refused the call, by its technology or ours: 486.
+    pub tech_cause: Option<u16>,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.

@@ -111,6 +111,12 @@ fn engaging(command: &Command) -> Option<StreamId> {
 impl Core {
     /// Takes note of what a command begins or ends.
     pub(crate) fn note_engaged(&mut self, command: &Command) {
+        if let Command::Plan { stream, plan } = command
+            && let Some(id) = self.channel_of_stream(*stream)
+            && let Some(channel) = self.get_mut(id).filter(|channel| !channel.call_id.is_empty())
+        {
+            channel.rtp_digits = Some(plan.dtmf);
+        }
         if let Some(id) = engaging(command).and_then(|stream| self.channel_of_stream(stream)) {
             self.engage(id, |engaged| engaged.take(command));
             let now = self.now;
@@ -129,6 +135,7 @@ impl Core {
         change(&mut channel.engaged);
         if channel.engaged.is_busy() != before {
             self.regroup(id);
+            self.bridge_of_changed(id);
         }
     }
     /// Who talks to this channel, or what hears it there, has changed: its driver hears of it.

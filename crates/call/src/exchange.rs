@@ -210,24 +210,34 @@ impl Core {
     /// The newcomer enters the bridge of its place, its former owner leaves that bridge, and nobody is left in the
     /// newcomer's own.
     fn tell_bridges(&mut self, place: ChannelId, newcomer: ChannelId) {
-        let (entered, left) = (
-            self.get(place).and_then(|channel| channel.bridge),
-            self.get(newcomer).and_then(|channel| channel.bridge),
-        );
-        if let Some(bridge) = entered {
-            let count = self.bridge_members(bridge).len();
-            self.notice_of(place, |channel| Notice::BridgeEnter { bridge, count: count + 1, channel });
-            self.notice_of(newcomer, |channel| Notice::BridgeLeave { bridge, count, channel });
+        self.leave_former(place, newcomer);
+        if let Some(bridge) = self.get(place).and_then(|channel| channel.bridge) {
+            let instead_of = self.get(newcomer).map(|channel| channel.uniqueid.clone());
+            self.forget_peers(newcomer);
+            self.notice(|core| {
+                let mut bridge = core.bridge_snapshot(bridge)?;
+                bridge.count = bridge.count.saturating_sub(1);
+                Some(Notice::BridgeLeave { bridge, channel: core.snapshot(newcomer)? })
+            });
             self.link_bridge(bridge);
+            self.notice(|core| {
+                let (bridge, channel) = (core.bridge_snapshot(bridge)?, core.snapshot(place)?);
+                Some(Notice::BridgeEnter { bridge, channel, instead_of })
+            });
             self.log_bridge(CelKind::BridgeEnter, bridge, place);
             self.log_bridge(CelKind::BridgeExit, bridge, newcomer);
+            self.bridge_changed_anew(bridge);
         }
-        if let Some(bridge) = left {
-            self.forget_member(bridge, newcomer);
-            let count = self.bridge_members(bridge).len();
-            self.notice_of(place, |channel| Notice::BridgeLeave { bridge, count, channel });
-            self.log_bridge(CelKind::BridgeExit, bridge, place);
-        }
+    }
+    /// The newcomer leaves the bridge that it has been in, if it has been in one.
+    fn leave_former(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let Some(bridge) = self.get(newcomer).and_then(|channel| channel.bridge) else { return };
+        self.forget_member(bridge, newcomer);
+        self.notice(|core| {
+            let (bridge, channel) = (core.bridge_snapshot(bridge)?, core.snapshot(place)?);
+            Some(Notice::BridgeLeave { bridge, channel })
+        });
+        self.log_bridge(CelKind::BridgeExit, bridge, place);
     }
 
     /// Who took a place in a bridge of two talks to the other one.
@@ -329,7 +339,7 @@ impl Shard {
                 Some(Notice::BlindTransfer {
                     transferer: core.snapshot(place).map(Box::new)?,
                     transferee: core.snapshot(newcomer).map(Box::new)?,
-                    bridge: (bridge, core.bridge_members(bridge).len()),
+                    bridge: core.bridge_snapshot(bridge)?,
                     external,
                     to: (to.context.clone(), to.exten.clone()),
                 })
@@ -379,7 +389,7 @@ impl Shard {
                 return None;
             }
             let by = transferer.name.to_string();
-            let bridges = places.map(|id| core.bridge_with(id));
+            let bridges = places.map(|id| core.bridge_around(id));
             let notice = move |transferee, link| Notice::AttendedTransfer {
                 transferer,
                 second: Some(second),
@@ -420,6 +430,7 @@ impl Shard {
 
     fn exchange(&self, wanted: Exchange) {
         let Exchange { place, newcomer, leaving, is_fresh, answers, notice, cause } = wanted;
+        let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
         {
             let mut core = self.core.borrow_mut();
             let goes_on = |id| core.get(id).is_some_and(|channel: &Channel| channel.hangup.is_none());
@@ -433,7 +444,6 @@ impl Shard {
                 return;
             }
             // A transfer names the bridges that were; a Local channel is out of the way when the exchange is done.
-            let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
             if let Some(transfer) = notice.as_ref().filter(|_| is_transfer) {
                 core.log_notice(transfer);
             }
@@ -458,7 +468,11 @@ impl Shard {
         self.tell_parties(place);
         let mut core = self.core.borrow_mut();
         for id in leaving {
-            core.request_hangup(id, cause);
+            if is_transfer {
+                core.soft_hangup(id, cause, crate::SoftHangup::Device);
+            } else {
+                core.request_hangup(id, cause);
+            }
         }
         if !is_fresh {
             return core.request_hangup(newcomer, cause);

@@ -88,7 +88,7 @@ pub use keys::{CODE_MAX, Key, Keys, Pressed, Pressing, Stroke};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use locks::{LOCK_NAME_MAX, LOCKS_MAX};
 pub use message::{MessageData, Sending, TextMessage};
-pub use notice::{HandlerChange, Notice, Snapshot};
+pub use notice::{BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup};
 pub use others::{DEVICES_MAX, Outward};
 pub use quality::{Quality, Series, paths, seconds};
 pub use queue::DeviceState;

@@ -29,6 +29,8 @@ pub struct Snapshot {
     pub account: String,
     /// Position in the dialplan.
     pub location: Location,
+    /// The status by which its technology has refused the call.
+    pub tech_cause: Option<u16>,
 }
 
 impl Snapshot {
@@ -44,8 +46,82 @@ impl Snapshot {
             language: channel.language.clone(),
             account: channel.account.clone(),
             location: channel.location.clone(),
+            tech_cause: channel.tech_cause,
         }
     }
+}
+
+/// Who wants a channel to end: the kind of request, which is no cause of Q.850.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SoftHangup {
+    /// Its own technology: no media comes, or it was the second leg of a transfer.
+    Device = 1,
+    /// The server stops.
+    Shutdown = 4,
+    /// Its dialplan has ended.
+    DialplanOver = 16,
+    /// Somebody asked for it: console, program, another dialplan.
+    Explicit = 32,
+}
+
+/// What a bridge is for: its type, creator and technology in the field's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BridgeUse {
+    /// Parties of a call (Dial, Queue, Bridge and the like).
+    Call,
+    /// ConfBridge() and MeetMe().
+    Conference,
+    /// A program of ARI; whether its channels wait instead of talking.
+    Program {
+        /// They hear music, or who announces something.
+        holds: bool,
+    },
+}
+
+impl BridgeUse {
+    /// `BridgeType`.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::Call => "basic",
+            Self::Conference => "base",
+            Self::Program { .. } => "stasis",
+        }
+    }
+    /// `BridgeCreator`; empty: nobody is named.
+    pub fn creator(self) -> &'static str {
+        match self {
+            Self::Call => "",
+            Self::Conference => "ConfBridge",
+            Self::Program { .. } => "Stasis",
+        }
+    }
+    /// `BridgeTechnology` with so many channels.
+    pub fn technology(self, channels: usize) -> &'static str {
+        match (self, channels) {
+            (Self::Program { holds: true }, _) => "holding_bridge",
+            (Self::Conference, _) => "softmix",
+            (_, 0..=2) => "simple_bridge",
+            _ => "softmix",
+        }
+    }
+}
+
+/// A bridge as it was at the moment of the notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BridgeSnapshot {
+    /// Bridge.
+    pub id: BridgeId,
+    /// `BridgeUniqueid`.
+    pub uid: Rc<str>,
+    /// What it is for.
+    pub used_for: BridgeUse,
+    /// `BridgeTechnology`.
+    pub technology: &'static str,
+    /// `BridgeName`; empty: it has none.
+    pub name: Rc<str>,
+    /// Channels in it.
+    pub count: usize,
 }
 
 /// What can happen to a hang-up handler.
@@ -129,25 +205,21 @@ pub enum Notice {
     /// A bridge was made.
     BridgeCreate {
         /// Bridge.
-        bridge: BridgeId,
-        /// Who made it (`Dial`, `Bridge`).
-        creator: &'static str,
+        bridge: BridgeSnapshot,
     },
     /// A channel entered a bridge.
     BridgeEnter {
-        /// Bridge.
-        bridge: BridgeId,
-        /// Channels in it after that.
-        count: usize,
+        /// Bridge, after that.
+        bridge: BridgeSnapshot,
         /// Channel.
         channel: Snapshot,
+        /// UNIQUEID of the channel whose place it takes.
+        instead_of: Option<Rc<str>>,
     },
     /// A channel left a bridge.
     BridgeLeave {
-        /// Bridge.
-        bridge: BridgeId,
-        /// Channels in it after that.
-        count: usize,
+        /// Bridge, after that.
+        bridge: BridgeSnapshot,
         /// Channel.
         channel: Snapshot,
     },
@@ -186,8 +258,8 @@ pub enum Notice {
         transferer: Box<Snapshot>,
         /// Who was sent.
         transferee: Box<Snapshot>,
-        /// The bridge they were in, and channels in it.
-        bridge: (BridgeId, usize),
+        /// The bridge they were in.
+        bridge: BridgeSnapshot,
         /// A phone asked for it, not a program.
         external: bool,
         /// Where to: context and extension.
@@ -205,10 +277,10 @@ pub enum Notice {
         target: Option<Box<Snapshot>>,
         /// The pair of Local channels through which two conferences hear each other.
         link: Option<(Box<Snapshot>, Box<Snapshot>)>,
-        /// The bridges that its two channels were in when it asked, and channels in each.
-        bridges: [Option<(BridgeId, usize)>; 2],
-        /// The one of them in which the other two talk from here on.
-        stays: Option<BridgeId>,
+        /// The bridges that its two channels were in when it asked.
+        bridges: [Option<BridgeSnapshot>; 2],
+        /// The id of the one of them in which the other two talk from here on.
+        stays: Option<Rc<str>>,
         /// A phone asked for it, not a program.
         external: bool,
     },
@@ -229,7 +301,7 @@ pub enum Notice {
     /// A bridge is gone.
     BridgeDestroy {
         /// Bridge.
-        bridge: BridgeId,
+        bridge: BridgeSnapshot,
     },
     /// A conference began, with its first member.
     ConferenceStart {
@@ -399,12 +471,12 @@ pub enum Notice {
     },
     /// Music on hold ended.
     MusicOnHoldStop(Snapshot),
-    /// Somebody asked for the channel to be hung up.
+    /// Somebody asked for the channel to be hung up, or its dialplan is over.
     SoftHangup {
         /// Channel.
         channel: Snapshot,
-        /// Cause.
-        cause: Cause,
+        /// Who asks.
+        by: SoftHangup,
     },
     /// The other side hung up.
     HangupRequest {

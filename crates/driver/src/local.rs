@@ -10,7 +10,7 @@ use base::{
     StreamId,
 };
 use call::{
-    ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice, PartyId,
+    ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice,
     Reach, Request, Tech,
 };
 
@@ -117,10 +117,6 @@ impl LocalDriver {
         let from = request.requestor.and_then(|id| core.get(id));
         let (account, language, music_class) =
             from.map(|c| (c.account.clone(), c.language.clone(), c.music_class.clone())).unwrap_or_default();
-        // Who is dialled is known by the number that was dialled; who is called for nobody is nobody.
-        let dialled = request.requestor.map(|_| place.exten.clone());
-        let dialled = PartyId { number: dialled, ..PartyId::default() };
-        let caller = if second { request.caller.clone().unwrap_or_default() } else { dialled };
         // Two channels cannot have the same one.
         let second_id =
             request.other_uniqueid.clone().or_else(|| Some(format!("{};2", request.uniqueid.as_ref()?)));
@@ -130,7 +126,6 @@ impl LocalDriver {
             tech: self.tech_index,
             state: if second { ChanState::Ring } else { ChanState::Down },
             outgoing: !second,
-            caller,
             account,
             language,
             music_class,
@@ -261,13 +256,19 @@ impl Tech for LocalDriver {
     }
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
-        let (vars, connected, account, watch) = core
+        let (vars, connected, own, account, watch) = core
             .get_mut(channel)
-            .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone(), c.advance_watch.take()))
+            .map(|c| {
+                let parties = (c.connected.clone(), c.caller.clone());
+                (c.vars.clone(), parties.0, parties.1, c.peer_account.clone(), c.advance_watch.take())
+            })
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let told: Vec<(String, String)> =
+            vars.iter().map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             other.vars = vars;
+            other.connected = own;
             // Who follows the call follows what the other half comes to.
             other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {
@@ -276,8 +277,14 @@ impl Tech for LocalDriver {
             if other.account.is_empty() {
                 other.account = account;
             }
+            other.ani = other.caller.number.clone();
             other.dialed = Some(place.exten.clone());
         }
+        for (variable, value) in told {
+            core.notice(|core| Some(Notice::VarSet { channel: Some(core.snapshot(second)?), variable, value }));
+        }
+        core.notice_of(second, Notice::NewCallerId);
+        core.notice_of(second, Notice::NewConnectedLine);
         core.notice(|core| {
             let (first, second) = (core.snapshot(channel)?, core.snapshot(second)?);
             Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base::{BridgeId, Cause};
-use call::{ChanState, Notice, Snapshot};
+use call::{BridgeSnapshot, ChanState, Notice, Snapshot};
 use control::site::Site;
 use store::config::telemetry::{Telemetry, TelemetryGeneral};
 
@@ -152,8 +152,8 @@ impl Tracer {
                 self.dial(caller.as_ref(), dest, dial_string, now);
             }
             Notice::DialEnd { dest, status, .. } => self.dialled(dest, status, now),
-            Notice::BridgeEnter { bridge, channel, .. } => self.bridged(*bridge, channel, now),
-            Notice::BridgeLeave { bridge, channel, .. } => self.unbridged(*bridge, channel, now),
+            Notice::BridgeEnter { bridge, channel, .. } => self.bridged(bridge, channel, now),
+            Notice::BridgeLeave { bridge, channel, .. } => self.unbridged(bridge.id, channel, now),
             Notice::Hold(of) => self.event(of, "hold", now),
             Notice::Unhold(of) => self.event(of, "unhold", now),
             Notice::Hangup { channel, cause } => self.end(channel, *cause, now),
@@ -289,14 +289,14 @@ impl Tracer {
         });
         self.finish(dial, now);
     }
-    fn bridged(&mut self, bridge: BridgeId, of: &Snapshot, now: i64) {
+    fn bridged(&mut self, bridge: &BridgeSnapshot, of: &Snapshot, now: i64) {
         let before = self.legs.get_mut(&of.uniqueid).and_then(|leg| leg.bridge.take());
         self.finish(before.map(|(_, span)| span), now);
         let Some(mut span) = self.child(&of.uniqueid, "bridge", now) else { return };
         span.attributes.push(("channel", of.name.to_string()));
-        span.attributes.push(("bridgeuniqueid", control::ami::bridge_name(bridge)));
+        span.attributes.push(("bridgeuniqueid", bridge.uid.to_string()));
         if let Some(leg) = self.legs.get_mut(&of.uniqueid) {
-            leg.bridge = Some((bridge, span));
+            leg.bridge = Some((bridge.id, span));
         }
     }
     fn unbridged(&mut self, bridge: BridgeId, of: &Snapshot, now: i64) {

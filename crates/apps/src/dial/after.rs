@@ -13,11 +13,12 @@ use crate::{Call, Flow, Outcome, dtmf, features, pbx, say};
 /// Takes the leg that answered to its end.
 pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringing: &Ringing<'_>) -> Outcome {
     let caller = &call.chan;
+    show_parties(call, options, &leg, ringing).await;
     call.set("DIALSTATUS", Status::Answer.name());
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
+    super::notice_end(caller, &leg, Status::Answer.name(), None);
     note_peer(call, leg.chan())?;
-    show_parties(call, options, &leg, ringing).await;
     caller.suit(leg.chan().id());
     if options.answer_at_once {
         caller.answer()?;
@@ -51,13 +52,11 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let audio = LimitAudio::of(call);
     let limits = bridge_limits(call, options, &audio).await?;
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
-    let end = features::converse(parties, limits, "Dial").await;
-    let talked = caller.now().since(started);
-    call.set("ANSWEREDTIME", &talked.as_secs().to_string());
-    call.set("ANSWEREDTIME_MS", &talked.as_millis().to_string());
-    let times = ringing.times();
-    call.set("DIALEDTIME", &times.dialed.as_secs().to_string());
-    call.set("DIALEDTIME_MS", &times.dialed.as_millis().to_string());
+    leg.chan().core(|core| core.show_outgoing(leg.chan().id(), super::legs::APP_DIAL));
+    let end = features::converse(parties, limits).await;
+    super::write_time(call, "ANSWEREDTIME", Some(caller.now().since(started)));
+    super::write_time(call, "DIALEDTIME", Some(ringing.times().dialed));
+    call.set("DIALSTATUS", Status::Answer.name());
     if options.go_on || call.hears_of_its_end() {
         let _ = leg.chan().refresh_quality(true).await;
         call.note_quality_of(leg.chan());

@@ -126,7 +126,7 @@ impl<'a> Ringing<'a> {
     fn open(&mut self, target: &str) -> Result<Option<Leg>, Stop> {
         let own = self.call.chan.with(|c| c.caller.clone())?;
         let presented = self.presented(own.clone());
-        match request_leg(self.call, target, presented, self.stored(own))? {
+        match request_leg(self.call, target, presented, self.stored(own), APP_DIAL)? {
             Ok(leg) => Ok(Some(leg)),
             Err(cause) => {
                 self.note_refusal(cause);
@@ -276,7 +276,7 @@ impl<'a> Ringing<'a> {
                 let cause =
                     entry.leg.chan().with(|c| c.hangup).ok().flatten().unwrap_or(Cause::NORMAL_CLEARING);
                 let refused = Status::of_cause(cause);
-                let status = refused.name();
+                let status = super::status_of(cause);
                 if self.legs.is_empty() {
                     self.last_refusal = Some(refused.disposition());
                 } else {
@@ -299,7 +299,10 @@ impl<'a> Ringing<'a> {
             Ok(ChanEvent::Charge(advice)) if self.legs.len() == 1 => self.call.chan.advise_charge(&advice),
             Ok(ChanEvent::Ringing) => {
                 let first = self.ringing_at.is_none();
-                self.ringing_at.get_or_insert(self.call.chan.now());
+                if first {
+                    self.ringing_at = Some(self.call.chan.now());
+                    super::write_time(self.call, "RINGTIME", self.times().ringing);
+                }
                 self.state(id, "RINGING");
                 let quiet = self.options.music.is_none() && self.options.ring.is_none();
                 if first && quiet && !self.sound.is_early_audio() {
@@ -307,7 +310,10 @@ impl<'a> Ringing<'a> {
                 }
             }
             Ok(ChanEvent::Progress) => {
-                self.progress_at.get_or_insert(self.call.chan.now());
+                if self.progress_at.is_none() {
+                    self.progress_at = Some(self.call.chan.now());
+                    super::write_time(self.call, "PROGRESSTIME", self.times().progress);
+                }
                 self.state(id, "PROGRESS");
                 // With a single leg the caller hears what it sends before the answer, unless options make the sound.
                 if self.legs.len() == 1 && self.options.music.is_none() && self.options.ring.is_none() {
@@ -324,7 +330,7 @@ impl<'a> Ringing<'a> {
     }
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
-        notice_end(&self.call.chan, &entry.leg, Status::Answer.name(), None);
+        leave_place(&entry.leg);
         self.cancel_all_but(entry.leg.chan().id(), self.options.elsewhere_cause, Status::Cancel.name());
         self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
@@ -440,13 +446,18 @@ impl<'a> Ringing<'a> {
     }
 }
 
+/// What watchers see on a leg that Dial and its like have called.
+pub(crate) const APP_DIAL: &str = "AppDial";
+
 /// Makes a channel that is to be called for `call`, without calling it yet; the inner error, logged, says why there is
-/// none. `stored`: its own caller id, where that is not the number that was dialled.
+/// none. `stored`: its own caller id, where that is not the number that was dialled. `shown_as`: the application that watchers
+/// see on it, AppDial or AppQueue.
 pub(crate) fn request_leg(
     call: &Call,
     target: &str,
     presented: PartyId,
     stored: Option<PartyId>,
+    shown_as: &'static str,
 ) -> Result<Result<Leg, Cause>, Stop> {
     let caller = &call.chan;
     let Some((tech, resource)) = target.split_once('/') else {
@@ -466,6 +477,10 @@ pub(crate) fn request_leg(
         Ok(id) => {
             let leg = Leg::new(caller.shard().clone(), id);
             hand_down(caller, &leg, presented, stored)?;
+            leg.chan().core(|core| {
+                core.set_variable(id, "DIALEDPEERNUMBER", resource);
+                core.show_outgoing(id, shown_as);
+            });
             Ok(Ok(leg))
         }
         Err(cause) => {
@@ -504,7 +519,7 @@ pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
             Ok(())
         }
         Some(Err(cause)) => {
-            notice_end(caller, leg, Status::of_cause(cause).name(), None);
+            notice_end(caller, leg, super::status_of(cause), None);
             Err(cause)
         }
         None => Err(Cause::NORMAL_TEMPORARY_FAILURE),
@@ -519,6 +534,7 @@ fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyI
         let music = (c.music_class.clone(), c.music_chosen);
         (c.vars.inherited(), c.language.clone(), music, c.account.clone(), exten, redirecting)
     })?;
+    let before = leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
     leg.chan().with(|c| {
         let of_endpoint = std::mem::replace(&mut c.vars, vars);
         for (inherit, name, value) in of_endpoint.iter() {
@@ -531,10 +547,25 @@ fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyI
         c.peer_account = account;
         c.connected = presented;
         c.redirecting = redirecting;
+        (c.location.exten, c.location.priority) = (exten.clone(), 1);
         if let Some(stored) = stored {
             c.caller = stored;
         } else if c.caller.number.is_none() {
             c.caller.number = Some(exten);
         }
-    })
+        c.ani = c.caller.number.clone();
+    })?;
+    leg.chan().core(|core| {
+        let id = leg.chan().id();
+        if core.get(id).is_some_and(|channel| channel.caller != before) {
+            core.notice_of(id, Notice::NewCallerId);
+        }
+        core.notice_of(id, Notice::NewConnectedLine);
+    });
+    Ok(())
+}
+
+/// The leg has answered: it stands nowhere in the dialplan from here on.
+pub(crate) fn leave_place(leg: &Leg) {
+    let _ = leg.chan().with(|c| c.location.exten.clear());
 }

@@ -125,9 +125,18 @@ impl Status {
     pub(crate) fn of_cause(cause: Cause) -> Self {
         match cause {
             Cause::USER_BUSY => Self::Busy,
-            Cause::NORMAL_CIRCUIT_CONGESTION | Cause::SWITCH_CONGESTION => Self::Congestion,
-            Cause::NO_ANSWER | Cause::NORMAL_CLEARING | Cause::NO_USER_RESPONSE => Self::NoAnswer,
+            Cause::NORMAL_CIRCUIT_CONGESTION => Self::Congestion,
+            Cause::NO_ANSWER | Cause::NORMAL_CLEARING => Self::NoAnswer,
             _ => Self::ChanUnavail,
+        }
+    }
+    /// The same as the event DialEnd says it, which knows fewer words.
+    pub(crate) fn of_cause_in_events(cause: Cause) -> Self {
+        match cause {
+            Cause::USER_BUSY => Self::Busy,
+            Cause::NORMAL_CIRCUIT_CONGESTION => Self::Congestion,
+            Cause::NO_ROUTE_DESTINATION | Cause::SUBSCRIBER_ABSENT => Self::ChanUnavail,
+            _ => Self::NoAnswer,
         }
     }
     pub(crate) fn disposition(self) -> Disposition {
@@ -190,7 +199,6 @@ async fn dial(call: &Call, text: &str) -> Outcome {
     let timeout = ring_timeout(call, args::nth(&parts, 1));
     let mut ringing = Ringing::new(call, &options);
     let called = ringing.call(&targets, timeout).await;
-    write_times(call, &ringing);
     match called {
         Called::Answered(leg) => {
             if let Some(screening) = &screening
@@ -277,23 +285,16 @@ fn note_disposition(call: &Call, disposition: Disposition) {
     });
 }
 
-fn write_times(call: &Call, ringing: &Ringing<'_>) {
-    let times = ringing.times();
-    for (seconds, millis, value) in [
-        ("DIALEDTIME", "DIALEDTIME_MS", Some(times.dialed)),
-        ("RINGTIME", "RINGTIME_MS", times.ringing),
-        ("PROGRESSTIME", "PROGRESSTIME_MS", times.progress),
-    ] {
-        if let Some(value) = value {
-            call.set(seconds, &value.as_secs().to_string());
-            call.set(millis, &value.as_millis().to_string());
-        }
-    }
+/// Writes a time in seconds into this variable, and in milliseconds into the one with `_MS`.
+pub(crate) fn write_time(call: &Call, name: &str, value: Option<Duration>) {
+    let Some(value) = value else { return };
+    call.set(name, &value.as_secs().to_string());
+    call.set(&format!("{name}_MS"), &value.as_millis().to_string());
 }
 
-/// The word of DIALSTATUS for the end of one leg.
+/// The word of DialEnd for the end of one leg.
 pub(crate) fn status_of(cause: Cause) -> &'static str {
-    Status::of_cause(cause).name()
+    Status::of_cause_in_events(cause).name()
 }
 
 /// Tells watchers that calling a leg has ended.

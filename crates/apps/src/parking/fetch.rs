@@ -75,5 +75,5 @@ async fn talk(call: &Call, leg: &Leg, lot: &LotSettings) -> Result<BridgeEnd, St
     transfer::show(parked, chan).await;
     chan.suit(parked.id());
     let parties = [(chan, Some(lot.rights()[0])), (parked, Some(lot.rights()[1]))];
-    Ok(features::converse(parties, BridgeLimits::default(), "ParkedCall").await)
+    Ok(features::converse(parties, BridgeLimits::default()).await)
 }

@@ -86,7 +86,7 @@ fn begin(
             Err(why) => {
                 by.log(Level::Warning, &why);
                 let _ = parker.chan().play(FAILED_SOUND, "").await;
-                transfer::talk(parker, parkee, "Park").await;
+                transfer::talk(parker, parkee).await;
             }
         }
     };

@@ -67,7 +67,8 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         caller.connect_line(parties.1).await;
     }
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
-    let end = features::converse(parties, BridgeLimits::default(), "Queue").await;
+    leg.chan().core(|core| core.show_outgoing(leg.chan().id(), super::wait::APP_QUEUE));
+    let end = features::converse(parties, BridgeLimits::default()).await;
     waiting.tell(Input::Ended(ended(call, &leg, end)));
     if waiting.handling.set_queue_var {
         super::set_queue_variables(call, &waiting.asked.queue);

@@ -48,6 +48,9 @@ pub(super) struct Waiting<'a> {
     forwards: u32,
 }
 
+/// What watchers see on a member's leg.
+pub(super) const APP_QUEUE: &str = "AppQueue";
+
 impl<'a> Waiting<'a> {
     pub(super) fn new(call: &'a Call, asked: &'a Asked) -> Self {
         let handling =
@@ -171,7 +174,7 @@ impl<'a> Waiting<'a> {
             caller.while_up(caller.shard().look_up(tech, resource)).await?;
         }
         let party = caller.with(|c| c.caller.clone())?;
-        legs::request_leg(self.call, target, party, None)
+        legs::request_leg(self.call, target, party, None, APP_QUEUE)
     }
     fn begin(&mut self, interface: Rc<str>, name: Rc<str>, target: &str, leg: Leg) {
         let channel = leg.chan().id();

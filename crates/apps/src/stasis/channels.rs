@@ -186,7 +186,7 @@ pub fn hangup(
         }),
     };
     let cause = cause.ok_or_else(|| StasisError::BadRequest("Invalid Reason Code".into()))?;
-    core.request_hangup(id, cause);
+    core.soft_hangup(id, cause, call::SoftHangup::Explicit);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use base::ChannelId;
 use dialplan::Wall;
 
 use super::{Conference, Member, MemberChange};
-use crate::cel::{bridge_name, quote};
+use crate::cel::quote;
 use crate::{Channel, Core, Level, Presentation};
 
 /// Their type (RFC 3428 §8).
@@ -139,7 +139,7 @@ impl Core {
         out.push_str(",\"timestamp\":");
         self.document_time(self.services.wall.now_micros(), &mut out);
         out.push_str(",\"bridge\":{\"id\":");
-        quote(&bridge_name(conference.bridge), &mut out);
+        quote(&self.bridge_snapshot(conference.bridge).map_or_else(String::new, |of| of.uid.to_string()), &mut out);
         out.push_str(",\"name\":");
         quote(&conference.name, &mut out);
         out.push_str(",\"video_mode\":");

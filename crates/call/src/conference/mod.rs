@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::{BridgeId, ChannelId, Clip, Command, Instant, MemberSettings, RoomId};
 
+use crate::BridgeUse;
 use crate::stasis::is_room_of_programs;
 use crate::{ChanEvent, Core, Notice};
 
@@ -446,7 +447,12 @@ impl Core {
     }
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
         let of_programs = is_room_of_programs(name);
-        let bridge = self.bridge_create(if of_programs { "Stasis" } else { "ConfBridge" });
+        let bridge = match self.stasis_bridge_of_room(name) {
+            Some((uid, name, holds)) => {
+                self.bridge_create(BridgeUse::Program { holds }, &name, Some(&uid))
+            }
+            None => self.bridge_create(BridgeUse::Conference, name, None),
+        };
         if of_programs {
             self.stasis_room_made(bridge);
         }

@@ -57,7 +57,7 @@ impl Core {
             tech: new.tech,
             handle: new.handle,
             state: new.state,
-            ani: new.caller.number.clone(),
+            ani: None,
             caller: new.caller,
             dialed: None,
             connected: Default::default(),
@@ -80,6 +80,8 @@ impl Core {
             vars: dialplan::Vars::default(),
             format: new.formats.first().unwrap_or(FormatId::SLIN),
             formats: new.formats,
+            call_id: Rc::from(""),
+            rtp_digits: None,
             stream: None,
             passed: Vec::new(),
             video_formats: FormatSet::EMPTY,
@@ -87,6 +89,8 @@ impl Core {
             bridge: None,
             hangup: None,
             hangup_source: String::new(),
+            hangup_by: Rc::from(""),
+            tech_cause: None,
             goto: None,
             wanted: false,
             keeper: None,
@@ -142,6 +146,9 @@ impl Core {
         self.by_name.insert(name, id);
         self.notice_of(id, Notice::NewChannel);
         self.log_start(id);
+        if let Some(channel) = self.get_mut(id) {
+            channel.ani = channel.caller.number.clone();
+        }
         self.touch_device(id);
         Some(id)
     }

@@ -4,7 +4,7 @@ use base::{Cause, ChannelId, Command, Event, Instant, Listener, StreamId};
 
 use super::{Advance, Core};
 use crate::channel::EVENTS_MAX;
-use crate::{CelKind, ChanEvent, ChanState, Elsewhere, Level, Location, Notice};
+use crate::{CelKind, ChanEvent, ChanState, Elsewhere, Level, Location, Notice, SoftHangup};
 
 impl Core {
     /// Changes the state and tells watchers, when it is another.
@@ -79,13 +79,22 @@ impl Core {
     /// The other side has ended the call (driver). The story ends by it; the first cause stays.
     pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
         if self.end(id, cause, source) {
+            let status = source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
+            if let Some(channel) = self.get_mut(id) {
+                channel.hangup_by = channel.name.clone();
+                channel.tech_cause = status.filter(|status| *status >= 300);
+            }
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
         }
     }
     /// We end the call: its story hears of it and hangs up.
     pub fn request_hangup(&mut self, id: ChannelId, cause: Cause) {
+        self.end(id, cause, "");
+    }
+    /// The same because `by` has asked for it, of which watchers hear.
+    pub fn soft_hangup(&mut self, id: ChannelId, cause: Cause, by: SoftHangup) {
         if self.end(id, cause, "") {
-            self.notice_of(id, |channel| Notice::SoftHangup { channel, cause });
+            self.notice_of(id, |channel| Notice::SoftHangup { channel, by });
         }
     }
     fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {

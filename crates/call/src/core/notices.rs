@@ -14,6 +14,14 @@ impl Core {
             self.notices.push(notice);
         }
     }
+    /// A channel that was called for somebody shows this application, and watchers hear so.
+    pub fn show_outgoing(&mut self, id: ChannelId, application: &'static str) {
+        const DATA: &str = "(Outgoing Line)";
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.app = application;
+        DATA.clone_into(&mut channel.app_data);
+        self.notice_of(id, |channel| Notice::NewExten { channel, application, data: DATA.to_owned() });
+    }
     /// Tells watchers something of one channel.
     pub fn notice_of(&mut self, id: ChannelId, notice: impl FnOnce(Snapshot) -> Notice) {
         self.notice(|core| core.snapshot(id).map(notice));

@@ -207,6 +207,6 @@ impl Core {
     }
     /// Whether there is a bridge of calls that watchers know by this name.
     fn has_bridge_named(&self, name: &str) -> bool {
-        self.bridges().any(|(id, _)| crate::bridge_name(id) == name)
+        self.bridge_by_uid(name).is_some()
     }
 }

@@ -328,6 +328,11 @@ impl Core {
             self.push_event(member.channel, ChanEvent::ConnectedLine(Box::new(party)));
         }
     }
+    /// Id and name of the bridge whose room has this name, and whether its channels wait in it; `None`: it is no program's.
+    pub(crate) fn stasis_bridge_of_room(&self, room: &str) -> Option<(Rc<str>, String, bool)> {
+        let bridge = self.stasis.bridges.get(room.strip_prefix(ROOM_PREFIX)?)?;
+        Some((bridge.id.clone(), bridge.name.clone(), bridge.kind == BridgeKind::Holding))
+    }
     /// A room was made, which is `bridge` to watchers of calls.
     pub(crate) fn stasis_room_made(&mut self, bridge: BridgeId) {
         if self.stasis.rooms.len() > 2 * self.stasis.bridges.len() + ROOMS_KEPT {

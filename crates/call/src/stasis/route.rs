@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::{Application, Stasis, StasisNotice, Target, Topic};
-use crate::{Notice, Snapshot, bridge_name};
+use crate::{Notice, Snapshot};
 
 /// What a notice is about.
 #[derive(Default)]
@@ -50,11 +50,11 @@ impl<'a> Subject<'a> {
             | Notice::HangupRequest { channel, .. }
             | Notice::Hangup { channel, .. }
             | Notice::Monitor { channel, .. } => Self::channel(channel),
-            Notice::BridgeCreate { bridge, .. } | Notice::BridgeDestroy { bridge } => {
-                Self { bridge: Some(Cow::Owned(bridge_name(*bridge))), ..Self::default() }
+            Notice::BridgeCreate { bridge } | Notice::BridgeDestroy { bridge } => {
+                Self { bridge: Some(Cow::Borrowed(&*bridge.uid)), ..Self::default() }
             }
             Notice::BridgeEnter { bridge, channel, .. } | Notice::BridgeLeave { bridge, channel, .. } => {
-                Self { bridge: Some(Cow::Owned(bridge_name(*bridge))), ..Self::channel(channel) }
+                Self { bridge: Some(Cow::Borrowed(&*bridge.uid)), ..Self::channel(channel) }
             }
             Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => {
                 Self::several([channel.as_ref()])
@@ -140,11 +140,11 @@ impl Stasis {
             Notice::BridgeCreate { bridge, .. }
             | Notice::BridgeEnter { bridge, .. }
             | Notice::BridgeLeave { bridge, .. }
-                if self.rooms.contains(bridge) =>
+                if self.rooms.contains(&bridge.id) =>
             {
                 return Vec::new();
             }
-            Notice::BridgeDestroy { bridge } if self.rooms.remove(bridge) => return Vec::new(),
+            Notice::BridgeDestroy { bridge } if self.rooms.remove(&bridge.id) => return Vec::new(),
             _ => {}
         }
         let Notice::Stasis(of) = notice else { return self.listeners(notice) };

@@ -7,7 +7,7 @@ use base::{BridgeId, RtcpReport};
 pub use call::bridge_name;
 use call::conference::VideoSeen;
 use call::monitor::MonitorChange;
-use call::{AgentChange, AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
+use call::{BridgeSnapshot, AgentChange, AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
 use store::config::manager::Classes;
 
 use super::packet::Message;
@@ -116,7 +116,7 @@ events! {
     "Unhold" "call" "A user took the other party back." ["Channel*"];
     "MusicOnHoldStart" "call" "Music on hold began." ["Channel*", "Class"];
     "MusicOnHoldStop" "call" "Music on hold ended." ["Channel*"];
-    "SoftHangupRequest" "call" "A channel is to be hung up by us." ["Channel*", "Cause"];
+    "SoftHangupRequest" "call" "A channel is to be hung up by us; Cause says who asks: 1 its technology, 4 the end of the server, 16 its dialplan is over, 32 anybody else." ["Channel*", "Cause"];
     "HangupRequest" "call" "The other side hung up." ["Channel*", "Cause"];
     "Hangup" "call" "A channel is gone." ["Channel*", "Cause", "Cause-txt"];
     "UserEvent" "user" "Word of the dialplan or of a client to all." ["Channel*", "UserEvent"];
@@ -265,36 +265,34 @@ pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> 
         .prefixed(prefix, "Linkedid", &of.linkedid)
 }
 
-/// The fields of a bridge with so many channels.
-pub(crate) fn bridge<'a>(message: Message<'a>, id: BridgeId, count: usize) -> Message<'a> {
-    prefixed_bridge(message, "", id, count)
+/// The status by which a channel's technology has refused the call, when it has.
+fn tech_cause<'a>(message: Message<'a>, of: &Snapshot) -> Message<'a> {
+    message.optional("TechCause", of.tech_cause.map(|status| status.to_string()).as_deref())
+}
+
+/// The fields of a bridge.
+pub(crate) fn bridge<'a>(message: Message<'a>, of: &BridgeSnapshot) -> Message<'a> {
+    prefixed_bridge(message, "", of)
 }
 
 /// The same with a word before each name: `OrigBridgeUniqueid`.
-fn prefixed_bridge<'a>(message: Message<'a>, prefix: &str, id: BridgeId, count: usize) -> Message<'a> {
+fn prefixed_bridge<'a>(message: Message<'a>, prefix: &str, of: &BridgeSnapshot) -> Message<'a> {
     message
-        .prefixed(prefix, "BridgeUniqueid", bridge_name(id))
-        .prefixed(prefix, "BridgeType", "basic")
-        .prefixed(prefix, "BridgeTechnology", "simple_bridge")
-        .prefixed(prefix, "BridgeCreator", "<unknown>")
-        .prefixed(prefix, "BridgeName", "<unknown>")
-        .prefixed(prefix, "BridgeNumChannels", count)
+        .prefixed(prefix, "BridgeUniqueid", &of.uid)
+        .prefixed(prefix, "BridgeType", of.used_for.type_name())
+        .prefixed(prefix, "BridgeTechnology", of.technology)
+        .prefixed(prefix, "BridgeCreator", or_unknown(of.used_for.creator()))
+        .prefixed(prefix, "BridgeName", or_unknown(&of.name))
+        .prefixed(prefix, "BridgeNumChannels", of.count)
         .prefixed(prefix, "BridgeVideoSourceMode", "none")
 }
 
 /// The fields of a bridge with a word before each name; nothing of one that is not there.
-fn bridge_within<'a>(message: Message<'a>, prefix: &str, of: Option<(BridgeId, usize)>) -> Message<'a> {
+fn bridge_within<'a>(message: Message<'a>, prefix: &str, of: Option<&BridgeSnapshot>) -> Message<'a> {
     match of {
-        Some((id, count)) => prefixed_bridge(message, prefix, id, count),
+        Some(of) => prefixed_bridge(message, prefix, of),
         None => message,
     }
-}
-
-/// The bridge of a name that [`bridge_name`] made.
-pub(crate) fn bridge_of(name: &str) -> Option<BridgeId> {
-    let (slot, generation) = (name.get(..8)?, name.get(28..)?);
-    let id = BridgeId::new(u32::from_str_radix(slot, 16).ok()?, u32::from_str_radix(generation, 16).ok()?);
-    (bridge_name(id) == name).then_some(id)
 }
 
 /// The number that clients know for the state of an extension.
@@ -389,14 +387,15 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::MusicOnHoldStart { channel: of, class } => {
             plain("MusicOnHoldStart", of).with(|m| m.field("Class", class))
         }
-        Notice::SoftHangup { channel: of, cause } => {
-            plain("SoftHangupRequest", of).with(|m| m.field("Cause", cause.0))
+        Notice::SoftHangup { channel: of, by } => {
+            plain("SoftHangupRequest", of).with(|m| tech_cause(m.field("Cause", *by as u8), of))
         }
         Notice::HangupRequest { channel: of, cause } => {
-            plain("HangupRequest", of).with(|m| m.field("Cause", cause.0))
+            plain("HangupRequest", of).with(|m| tech_cause(m.field("Cause", cause.0), of))
         }
         Notice::Hangup { channel: of, cause } => {
-            plain("Hangup", of).with(|m| m.field("Cause", cause.0).field("Cause-txt", cause.text()))
+            plain("Hangup", of)
+                .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of))
         }
         Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),
         Notice::DialBegin { caller, dest, dial_string } => {
@@ -407,7 +406,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         }
         Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
             .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
-        Notice::BridgeCreate { bridge: of, .. } => Event::new("BridgeCreate").with(|m| bridge(m, *of, 0)),
+        Notice::BridgeCreate { bridge: of } => Event::new("BridgeCreate").with(|m| bridge(m, of)),
         Notice::LocalBridge { first, second } => Event::new("LocalBridge").with(|m| {
             channel(channel(m, "LocalOne", first), "LocalTwo", second)
                 .field("Context", &second.location.context)
@@ -425,10 +424,10 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             m.field("Success", "Yes").field("Id", id)
         }),
         Notice::Rtcp { channel: of, local, report } => rtcp(of, *local, report),
-        Notice::BlindTransfer { transferer, transferee, bridge: (of, count), external, to } => {
+        Notice::BlindTransfer { transferer, transferee, bridge: of, external, to } => {
             Event::new("BlindTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "Transferer", transferer);
-                bridge(channel(m, "Transferee", transferee), *of, *count)
+                bridge(channel(m, "Transferee", transferee), of)
                     .field("IsExternal", yes_no(*external))
                     .field("Context", &to.0)
                     .field("Extension", &to.1)
@@ -445,9 +444,9 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             external,
         } => Event::new("AttendedTransfer").with(|m| {
             let m = channel(m.field("Result", "Success"), "OrigTransferer", transferer);
-            let m = bridge_within(m, "Orig", *first_bridge);
+            let m = bridge_within(m, "Orig", first_bridge.as_ref());
             let m = channel(m, "SecondTransferer", second.as_ref().unwrap_or(transferer));
-            let m = bridge_within(m, "Second", *second_bridge);
+            let m = bridge_within(m, "Second", second_bridge.as_ref());
             let m = match transferee {
                 Some(transferee) => channel(m, "Transferee", transferee),
                 None => m,
@@ -459,7 +458,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             };
             m.field("IsExternal", yes_no(*external))
                 .field("DestType", kind)
-                .optional("DestBridgeUniqueid", stays.map(bridge_name))
+                .optional("DestBridgeUniqueid", stays.as_deref())
         }),
         Notice::SpyStart { spyer, spyee } => {
             Event::new("ChanSpyStart").with(|m| channel(channel(m, "Spyer", spyer), "Spyee", spyee))
@@ -471,12 +470,11 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 None => m,
             }
         }),
-        Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, *of, 0)),
-        Notice::BridgeEnter { bridge: of, count, channel: who } => {
-            Event::new("BridgeEnter").with(|m| channel(bridge(m, *of, *count), "", who))
-        }
-        Notice::BridgeLeave { bridge: of, count, channel: who } => {
-            Event::new("BridgeLeave").with(|m| channel(bridge(m, *of, *count), "", who))
+        Notice::BridgeDestroy { bridge: of } => Event::new("BridgeDestroy").with(|m| bridge(m, of)),
+        Notice::BridgeEnter { bridge: of, channel: who, instead_of } => Event::new("BridgeEnter")
+            .with(|m| channel(bridge(m, of), "", who).optional("SwapUniqueid", instead_of.as_deref())),
+        Notice::BridgeLeave { bridge: of, channel: who } => {
+            Event::new("BridgeLeave").with(|m| channel(bridge(m, of), "", who))
         }
         Notice::ConferenceStart { conference, bridge: of, seen } => Event::new("ConfbridgeStart")
             .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0, *seen)),

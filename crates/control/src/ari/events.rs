@@ -60,8 +60,8 @@ fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
         Notice::Talking { channel, duration_ms: Some(ms) } => {
             ("ChannelTalkingFinished", json!({ "channel": view.channel(channel), "duration": ms }))
         }
-        Notice::SoftHangup { channel, cause } => {
-            let event = json!({ "channel": view.channel(channel), "cause": cause.0, "soft": true });
+        Notice::SoftHangup { channel, by } => {
+            let event = json!({ "channel": view.channel(channel), "cause": *by as u8, "soft": true });
             ("ChannelHangupRequest", event)
         }
         Notice::HangupRequest { channel, cause } => {
@@ -100,33 +100,33 @@ fn of_dialling(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
 fn of_bridge(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     Some(match notice {
         // Of the inside of programs' bridges they hear as of the bridges themselves.
-        Notice::BridgeCreate { bridge, .. }
+        Notice::BridgeCreate { bridge }
         | Notice::BridgeDestroy { bridge }
         | Notice::BridgeEnter { bridge, .. }
         | Notice::BridgeLeave { bridge, .. }
-            if view.facts.is_inside(*bridge) =>
+            if view.facts.is_inside(bridge.id) =>
         {
             return None;
         }
-        Notice::BridgeCreate { bridge, .. } => {
-            ("BridgeCreated", json!({ "bridge": view.plain_bridge(*bridge) }))
+        Notice::BridgeCreate { bridge } => {
+            ("BridgeCreated", json!({ "bridge": view.plain_bridge(bridge.id) }))
         }
         Notice::BridgeDestroy { bridge } => {
-            ("BridgeDestroyed", json!({ "bridge": view.plain_bridge(*bridge) }))
+            ("BridgeDestroyed", json!({ "bridge": view.plain_bridge(bridge.id) }))
         }
         Notice::BridgeEnter { bridge, channel, .. } => (
             "ChannelEnteredBridge",
-            json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
+            json!({ "bridge": view.plain_bridge(bridge.id), "channel": view.channel(channel) }),
         ),
         Notice::BridgeLeave { bridge, channel, .. } => (
             "ChannelLeftBridge",
-            json!({ "bridge": view.plain_bridge(*bridge), "channel": view.channel(channel) }),
+            json!({ "bridge": view.plain_bridge(bridge.id), "channel": view.channel(channel) }),
         ),
-        Notice::BlindTransfer { transferer, transferee, bridge: (bridge, _), external, to } => {
+        Notice::BlindTransfer { transferer, transferee, bridge, external, to } => {
             let event = json!({
                 "channel": view.channel(transferer),
                 "transferee": view.channel(transferee),
-                "bridge": view.plain_bridge(*bridge),
+                "bridge": view.plain_bridge(bridge.id),
                 "context": to.0,
                 "exten": to.1,
                 "result": "Success",
@@ -253,11 +253,11 @@ fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     });
     put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
     put(&mut event, "transfer_target", target.as_deref().map(|of| view.channel(of)));
-    let bridge = |of: &Option<(base::BridgeId, usize)>| of.map(|(id, _)| view.plain_bridge(id));
+    let bridge = |of: &Option<call::BridgeSnapshot>| of.as_ref().map(|of| view.plain_bridge(of.id));
     let (first_bridge, second_bridge) = (bridge(first_bridge), bridge(second_bridge));
     put(&mut event, "transferer_first_leg_bridge", first_bridge);
     put(&mut event, "transferer_second_leg_bridge", second_bridge);
-    put(&mut event, "destination_bridge", stays.map(|id| Value::from(call::bridge_name(id))));
+    put(&mut event, "destination_bridge", stays.as_deref().map(Value::from));
     if let Some((one, two)) = link {
         put(&mut event, "destination_link_first_leg", Some(view.channel(one)));
         put(&mut event, "destination_link_second_leg", Some(view.channel(two)));

@@ -45,9 +45,10 @@ impl Facts {
     }
     /// Learns of what comes, before events are made of it.
     pub fn note(&mut self, core: &Core, notice: &Notice) {
-        if let Notice::BridgeCreate { bridge, creator } = notice {
-            let made = (*creator == "Stasis", core.services.wall.now_micros());
-            self.bridges.insert((bridge.slot, bridge.generation), made);
+        if let Notice::BridgeCreate { bridge } = notice {
+            let is_inside = matches!(bridge.used_for, call::BridgeUse::Program { .. });
+            let made = (is_inside, core.services.wall.now_micros());
+            self.bridges.insert((bridge.id.slot, bridge.id.generation), made);
         }
     }
     /// Forgets what is gone, after events were made of it.
@@ -55,7 +56,7 @@ impl Facts {
         match notice {
             Notice::Hangup { channel, .. } => drop(self.channels.remove(&channel.name)),
             Notice::BridgeDestroy { bridge } => {
-                self.bridges.remove(&(bridge.slot, bridge.generation));
+                self.bridges.remove(&(bridge.id.slot, bridge.id.generation));
             }
             _ => {}
         }
@@ -165,11 +166,12 @@ impl View<'_> {
         let members = self.core.bridge_members(of).iter();
         let channels: Vec<&str> =
             members.filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
+        let shown = self.core.bridge_snapshot(of);
         let known = self.facts.bridges.get(&(of.slot, of.generation)).map(|(_, created)| *created);
         let created = known.unwrap_or_else(|| made_at(self.core, self.core.bridge_members(of)));
         json!({
-            "id": bridge_name(of),
-            "technology": "simple_bridge",
+            "id": shown.as_ref().map_or_else(|| bridge_name(of), |shown| shown.uid.to_string()),
+            "technology": shown.as_ref().map_or("simple_bridge", |shown| shown.technology),
             "bridge_type": "mixing",
             "bridge_class": "basic",
             "creator": "",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
-use crate::ami::{TECHNOLOGIES, bridge_of};
+use crate::ami::TECHNOLOGIES;
 
 pub(super) const ROWS: &[Row] = &[
     show("bridge show all", "Lists bridges.", "bridges [id channels]", Cli::bridge_show_all),
@@ -40,10 +40,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+/// The id of a bridge as clients see it.
+fn uid_of(core: &Core, id: BridgeId) -> std::rc::Rc<str> {
+    core.bridge_snapshot(id).map_or_else(|| "".into(), |shown| shown.uid)
+}
+
 /// Type and technology of a bridge.
 fn kind_of(core: &Core, id: BridgeId) -> (&'static str, &'static str) {
-    let is_conference = core.conferences.iter().any(|conference| conference.bridge == id);
-    if is_conference { ("base", "softmix") } else { ("basic", "simple_bridge") }
+    let shown = core.bridge_snapshot(id);
+    shown.map_or(("", ""), |shown| (shown.used_for.type_name(), shown.technology))
 }
 
 impl Cli {
@@ -51,9 +56,7 @@ impl Cli {
     fn bridge(&self, ask: &Ask<'_>) -> Result<(BridgeId, Vec<ChannelId>), Said> {
         let name = ask.need("bridge");
         let core = self.site.shard.core.borrow();
-        let unique = bridge_of(name);
-        let found = core.bridges().find(|(id, _)| Some(*id) == unique);
-        let found = found.map(|(id, members)| (id, members.to_vec()));
+        let found = core.bridge_by_uid(name).map(|id| (id, core.bridge_members(id).to_vec()));
         found.ok_or_else(|| Said::failed(format!("Bridge '{}' not found\n", clean(name))))
     }
     fn bridge_show_all(&self, ask: &mut Ask<'_>) -> Said {
@@ -64,7 +67,7 @@ impl Cli {
                 .map(|(id, members)| {
                     let names: Vec<&str> =
                         members.iter().filter_map(|id| core.get(*id)).map(|c| &*c.name).collect();
-                    json!({ "id": call::bridge_name(id), "channels": names })
+                    json!({ "id": uid_of(core, id), "channels": names })
                 })
                 .collect();
             json!({ "bridges": rows })
@@ -76,7 +79,7 @@ impl Cli {
                 let _ = writeln!(
                     out,
                     "{:<36} {:>5} {kind:<15} {technology}",
-                    call::bridge_name(id),
+                    uid_of(core, id),
                     members.len()
                 );
             }
@@ -108,7 +111,7 @@ impl Cli {
                 })
                 .collect();
             json!({
-                "id": call::bridge_name(id),
+                "id": uid_of(core, id),
                 "type": kind,
                 "technology": technology,
                 "conference": conference,
@@ -118,7 +121,7 @@ impl Cli {
         let text = || {
             let mut out = String::new();
             for (name, value) in
-                [("Id", call::bridge_name(id).as_str()), ("Type", kind), ("Technology", technology)]
+                [("Id", &*uid_of(core, id)), ("Type", kind), ("Technology", technology)]
             {
                 let _ = writeln!(out, "{name}: {value}");
             }

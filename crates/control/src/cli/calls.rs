@@ -440,7 +440,7 @@ impl Cli {
         };
         let mut out = String::new();
         for (id, name) in ids {
-            core.request_hangup(id, Cause::NORMAL_CLEARING);
+            core.soft_hangup(id, Cause::NORMAL_CLEARING, call::SoftHangup::Explicit);
             let _ = writeln!(out, "Requested Hangup on channel '{}'", clean(&name));
         }
         Said::Done(out)

@@ -350,6 +350,9 @@ impl SipDriver {
             return None;
         };
         core.set_stream(channel, stream, format);
+        if let Some(entry) = core.get_mut(channel) {
+            entry.call_id = identity::text(incoming.message.view().call_id().unwrap_or_default()).into();
+        }
         self.in_hand.channel = Some(channel);
         let leg = Leg {
             stage: Stage::Ringing,
@@ -366,6 +369,7 @@ impl SipDriver {
         let leg = Leg { agreement, ..leg };
         let handle = self.legs.insert(leg).unwrap_or(u64::MAX);
         self.keep_agreement(handle);
+        let domain = incoming.message.view().request_uri().map(|uri| identity::text(uri.host.as_bytes()));
         if let Some(plan) = agreed.and_then(|_| self.plan(core, handle)) {
             core.media(Command::Plan { stream, plan: Box::new(plan) });
         }
@@ -386,6 +390,7 @@ impl SipDriver {
                 entry.vars.set(dialplan::Var::named(name), value, inherit);
             }
         }
+        core.set_variable(channel, "SIPDOMAIN", &domain.unwrap_or_default());
         self.in_hand = Begun::default();
         Some(channel)
     }

@@ -348,7 +348,7 @@ impl SipDriver {
             let line =
                 format!("Disconnecting channel '{name}' for lack of audio RTP activity in {seconds} seconds");
             core.log(call::Level::Notice, "res_pjsip_sdp_rtp", &line);
-            core.request_hangup(channel, base::Cause::REQUESTED_CHAN_UNAVAIL);
+            core.soft_hangup(channel, base::Cause::REQUESTED_CHAN_UNAVAIL, call::SoftHangup::Device);
         }
         core.media_event(event);
     }

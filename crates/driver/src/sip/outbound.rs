@@ -333,7 +333,12 @@ impl SipDriver {
                 formats,
                 linked_to: request.requestor,
                 outgoing: true,
-                location: call::Location { context: endpoint.context.clone(), ..call::Location::default() },
+                caller: endpoint.caller.clone(),
+                location: call::Location {
+                    context: endpoint.context.clone(),
+                    exten: "s".to_owned(),
+                    priority: 1,
+                },
                 uniqueid: request.uniqueid.clone(),
                 ..NewChannel::default()
             })
@@ -358,7 +363,6 @@ impl SipDriver {
         }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
-            entry.caller = endpoint.caller.clone();
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;
             if let Some(caller) = &request.caller {
@@ -612,6 +616,10 @@ impl SipDriver {
             })
             .map_err(|_| Cause::SWITCH_CONGESTION)?;
         self.legs.bind(handle, dialog);
+        let call_id = self.stack.names(dialog).map(|names| identity::text(names.call_id).into());
+        if let Some(entry) = core.get_mut(channel) {
+            entry.call_id = call_id.unwrap_or_else(|| "".into());
+        }
         if let Some(leg) = self.legs.get_mut(handle) {
             leg.stage = Stage::Calling;
             leg.contact = contact;

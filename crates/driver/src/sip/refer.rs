@@ -514,7 +514,7 @@ fn blind(
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,
             transferee: core.snapshot(transferee).map(Box::new)?,
-            bridge: (bridge, core.bridge_members(bridge).len()),
+            bridge: core.bridge_snapshot(bridge)?,
             external: true,
             to: (to.context.clone(), to.exten.clone()),
         })
@@ -556,8 +556,8 @@ fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (Chann
             transferee: Some(snapshot(newcomer)?),
             target: target.and_then(snapshot),
             link: None,
-            bridges: [first, second].map(|id| core.bridge_with(id)),
-            stays: core.bridge_with(place).map(|(bridge, _)| bridge),
+            bridges: [first, second].map(|id| core.bridge_around(id)),
+            stays: core.bridge_around(place).map(|bridge| bridge.uid),
             external: true,
         })
     })();

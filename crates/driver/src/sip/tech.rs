@@ -97,6 +97,11 @@ impl Tech for SipDriver {
         let silent = cause == Cause::NONE || (leg.endpoint.suppress_reason && !elsewhere);
         let headers = if silent { &headers[..0] } else { &headers[..] };
         let status = refusal_status(cause);
+        if leg.stage == Stage::Ringing
+            && let Some(entry) = core.get_mut(channel).filter(|entry| !entry.outgoing)
+        {
+            entry.tech_cause.get_or_insert(status);
+        }
         self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, headers, now, out)).ok();
     }
     fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool {

@@ -28,7 +28,7 @@ pub(in super::super) fn status(desk: &Desk, words: &[String]) -> Reply {
 
 pub(in super::super) fn hangup(desk: &Desk, words: &[String]) -> Reply {
     let Some(id) = channel(desk, words) else { return Reply::number(-1) };
-    desk.call.chan.core(|core| core.request_hangup(id, Cause::NORMAL_CLEARING));
+    desk.call.chan.core(|core| core.soft_hangup(id, Cause::NORMAL_CLEARING, call::SoftHangup::Explicit));
     Reply::number(1)
 }
 

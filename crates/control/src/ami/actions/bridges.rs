@@ -102,10 +102,10 @@ fn bridge_list(turn: &mut Turn<'_>) -> Done {
     let shard = turn.site.shard.clone();
     let core = shard.core.borrow();
     let mut items = 0;
-    for (id, members) in core.bridges() {
-        let conference = core.conferences.iter().find(|conference| conference.bridge == id);
-        let kind = if conference.is_some() { "base" } else { "basic" };
-        if wanted.as_deref().is_some_and(|wanted| wanted != kind) {
+    for shown in core.bridges().filter_map(|(id, _)| core.bridge_snapshot(id)) {
+        let conference = core.conferences.iter().find(|conference| conference.bridge == shown.id);
+        let conference = conference.filter(|_| shown.used_for == call::BridgeUse::Conference);
+        if wanted.as_deref().is_some_and(|wanted| wanted != shown.used_for.type_name()) {
             continue;
         }
         items += 1;
@@ -113,9 +113,9 @@ fn bridge_list(turn: &mut Turn<'_>) -> Done {
         match conference {
             Some(conference) => {
                 let seen = conference.video_seen();
-                events::conference_bridge(item, id, &conference.name, members.len(), seen).end()
+                events::conference_bridge(item, shown.id, &conference.name, shown.count, seen).end()
             }
-            None => events::bridge(item, id, members.len()).end(),
+            None => events::bridge(item, &shown).end(),
         }
     }
     turn.end_list("BridgeListComplete", items).end();
@@ -124,10 +124,10 @@ fn bridge_list(turn: &mut Turn<'_>) -> Done {
 
 /// The bridge that a header names, and who is in it.
 fn members(turn: &Turn<'_>) -> Result<(BridgeId, Vec<ChannelId>), Refusal> {
-    let id = events::bridge_of(turn.need("BridgeUniqueid")?);
+    let uid = turn.need("BridgeUniqueid")?;
     let core = turn.site.shard.core.borrow();
-    let found = core.bridges().find(|(known, _)| Some(*known) == id);
-    found.map(|(id, members)| (id, members.to_vec())).ok_or_else(|| "Bridge not found".into())
+    let found = core.bridge_by_uid(uid).map(|id| (id, core.bridge_members(id).to_vec()));
+    found.ok_or_else(|| "Bridge not found".into())
 }
 
 fn bridge_info(turn: &mut Turn<'_>) -> Done {
@@ -138,7 +138,11 @@ fn bridge_info(turn: &mut Turn<'_>) -> Done {
     for snapshot in members.iter().filter_map(|member| core.snapshot(*member)) {
         events::channel(turn.item("BridgeInfoChannel"), "", &snapshot).end();
     }
-    events::bridge(turn.end_list("BridgeInfoComplete", members.len()), id, members.len()).end();
+    let end = turn.end_list("BridgeInfoComplete", members.len());
+    match core.bridge_snapshot(id) {
+        Some(shown) => events::bridge(end, &shown).end(),
+        None => end.end(),
+    }
     Ok(After::Go)
 }
 

@@ -1,7 +1,6 @@
 //! `/bridges`: channels that hear each other. Those of programs can be steered, those that calls have made be looked at.
 
 use apps::stasis::{self as verbs, Joining};
-use call::bridge_name;
 use call::stasis::{BridgeKind, NewBridge};
 use serde_json::Value;
 
@@ -199,9 +198,8 @@ fn shown(asked: &mut Asked<'_>, id: &str) -> Done {
     if let Some(of) = core.stasis_bridge_view(id) {
         return Ok(Answer::Found(view.bridge(&of)));
     }
-    let plain = core.bridges().find(|(number, _)| bridge_name(*number) == id);
-    plain
-        .map(|(number, _)| Answer::Found(view.plain_bridge(number)))
+    core.bridge_by_uid(id)
+        .map(|number| Answer::Found(view.plain_bridge(number)))
         .ok_or_else(|| Fault::not_found("Bridge not found"))
 }
 
