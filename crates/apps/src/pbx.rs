@@ -362,6 +362,13 @@ impl Call {
                 self.log(Level::Debug(1), &format!("hang-up handler {handler} was cut short"));
             }
         }
+        // It stands where its last step has left it, and no application runs on it any more.
+        self.run.unsettled.set(true);
+        self.settle();
+        let _ = self.chan.with(|channel| {
+            channel.app = "";
+            channel.app_data.clear();
+        });
     }
     /// Tells watchers what became of a hang-up handler.
     pub(crate) fn tell_handler(&self, change: HandlerChange, handler: String) {

@@ -599,6 +599,9 @@ impl<'a> StreamLog<'a> {
         let Self(chan, sound) = self;
         chan.core(|core| {
             core.log_event(kind, chan.id, |core| {
+                if kind == CelKind::StreamEnd {
+                    return Vec::new();
+                }
                 let of = core.get(chan.id).map(|c| (c.format.name(), c.language.clone()));
                 let (format, language) = of.unwrap_or_default();
                 vec![("sound", (*sound).into()), ("format", format.into()), ("language", language.into())]

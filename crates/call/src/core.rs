@@ -172,6 +172,8 @@ pub struct Core {
     /// Programs that wait for the files of recordings.
     pub(crate) following: Vec<crate::monitor::Following>,
     pub(crate) link_waiters: HashMap<crate::LinkId, TaskId>,
+    /// How often a channel has entered a bridge.
+    pub entries: u64,
     pub(crate) bridges: Vec<Bridge>,
     pub(crate) regrouped: Vec<ChannelId>,
     free_bridges: Vec<u32>,
@@ -260,6 +262,7 @@ impl Core {
             following: Vec::new(),
             link_waiters: HashMap::new(),
             agi_debug: false,
+            entries: 0,
             bridges: Vec::new(),
             regrouped: Vec::new(),
             free_bridges: Vec::new(),

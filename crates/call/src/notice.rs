@@ -229,6 +229,8 @@ pub enum Notice {
         first: Box<Snapshot>,
         /// The half that runs the dialplan.
         second: Box<Snapshot>,
+        /// It may be taken out of the way once both sides talk.
+        optimizes: bool,
     },
     /// The two halves of a Local channel are about to be taken out of the way of the two that they connect.
     LocalOptimizationBegin {
@@ -547,8 +549,6 @@ pub enum Notice {
         endpoint: String,
         /// Round trip in microseconds of the last qualify.
         roundtrip_us: Option<u64>,
-        /// User agent.
-        user_agent: String,
     },
     /// A registration of ours with another server came to something.
     Registry {

@@ -3,7 +3,7 @@
 //! The first half (`;1`) belongs to whoever dialled it; the second (`;2`) runs the dialplan at `exten@context`. Their
 //! media streams have no socket and are tied to each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base::{
     Cause, ChannelId, Command, Digit, Direction, DtmfMode, FormatId, Latch, MAX_RX_PAYLOADS, Plan, RxPayload,
@@ -26,7 +26,11 @@ pub struct LocalDriver {
     started: Vec<(ChannelId, Location)>,
     /// First halves that somebody wants out of the way, until they can go.
     unwanted: Vec<ChannelId>,
+    /// First halves that are to stay where they are (`/n`), until they are called.
+    fixed: HashSet<ChannelId>,
     optimizations: u32,
+    /// [`Core::entries`] when it was looked last who can go.
+    looked_at: u64,
     /// Pairs that connect conferences.
     couplings: Vec<[ChannelId; 2]>,
 }
@@ -45,11 +49,15 @@ impl LocalDriver {
     /// connect a conference with nobody else in it end.
     pub fn optimize(&mut self, core: &mut Core) -> bool {
         let uncoupled = self.uncouple(core);
+        if std::mem::replace(&mut self.looked_at, core.entries) == core.entries {
+            return uncoupled;
+        }
         let unwanted = std::mem::take(&mut self.unwanted);
         let before = self.optimizations;
         for first in unwanted {
             let Some(second) = self.others.get(&first).copied() else { continue };
-            if !self.connect_directly(core, first, second) {
+            let talks = core.get(first).is_some_and(|half| half.bridge.is_some());
+            if !talks || !self.connect_directly(core, first, second) {
                 self.unwanted.push(first);
             }
         }
@@ -246,6 +254,10 @@ impl Tech for LocalDriver {
         let first =
             self.half(core, format!("{name};1"), request, &place, None).ok_or(Cause::SWITCH_CONGESTION)?;
         self.back_to_back(core, first, (&name, request, &place)).ok_or(Cause::SWITCH_CONGESTION)?;
+        let options = request.resource.rsplit_once('/').map_or("", |(_, options)| options);
+        if options.contains('n') {
+            self.fixed.insert(first);
+        }
         if let Some(channel) = core.get_mut(first) {
             for (variable, value) in &request.variables {
                 let (inherit, variable) = dialplan::Inherit::strip(variable);
@@ -256,6 +268,10 @@ impl Tech for LocalDriver {
     }
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let optimizes = !self.fixed.remove(&channel);
+        if optimizes && !self.unwanted.contains(&channel) {
+            self.unwanted.push(channel);
+        }
         let (vars, connected, own, account, watch) = core
             .get_mut(channel)
             .map(|c| {
@@ -287,7 +303,7 @@ impl Tech for LocalDriver {
         core.notice_of(second, Notice::NewConnectedLine);
         core.notice(|core| {
             let (first, second) = (core.snapshot(channel)?, core.snapshot(second)?);
-            Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })
+            Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second), optimizes })
         });
         self.started.push((second, place));
         Ok(())
@@ -322,6 +338,7 @@ impl Tech for LocalDriver {
     }
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(other) = self.others.remove(&channel) else { return };
+        self.fixed.remove(&channel);
         self.others.remove(&other);
         let waiting = self.started.iter().position(|(id, _)| *id == other);
         core.remote_hangup(other, cause, "Local");
@@ -360,6 +377,7 @@ impl Tech for LocalDriver {
         if !self.unwanted.contains(&first) {
             self.unwanted.push(first);
         }
+        self.looked_at = core.entries.wrapping_sub(1);
         self.optimize(core);
         true
     }
@@ -386,7 +404,8 @@ impl Tech for LocalDriver {
         self.couplings.push([first, second]);
         core.notice(|core| {
             let (first, second) = (core.snapshot(first)?, core.snapshot(second)?);
-            Some(Notice::LocalBridge { first: Box::new(first), second: Box::new(second) })
+            let (first, second) = (Box::new(first), Box::new(second));
+            Some(Notice::LocalBridge { first, second, optimizes: false })
         });
         Some([first, second])
     }

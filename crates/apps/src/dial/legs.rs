@@ -476,11 +476,8 @@ pub(crate) fn request_leg(
     match caller.shard().request(tech, &request) {
         Ok(id) => {
             let leg = Leg::new(caller.shard().clone(), id);
-            hand_down(caller, &leg, presented, stored)?;
-            leg.chan().core(|core| {
-                core.set_variable(id, "DIALEDPEERNUMBER", resource);
-                core.show_outgoing(id, shown_as);
-            });
+            leg.chan().core(|core| core.set_variable(id, "DIALEDPEERNUMBER", resource));
+            hand_down(caller, &leg, presented, stored, shown_as)?;
             Ok(Ok(leg))
         }
         Err(cause) => {
@@ -527,7 +524,13 @@ pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
 }
 
 /// Gives a leg what it inherits from its caller, beside what its endpoint's configuration says.
-fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyId>) -> Result<(), Stop> {
+fn hand_down(
+    caller: &Chan,
+    leg: &Leg,
+    presented: PartyId,
+    stored: Option<PartyId>,
+    shown_as: &'static str,
+) -> Result<(), Stop> {
     let (vars, language, (music, music_chosen), account, exten, redirecting) = caller.with(|c| {
         let exten = c.location.exten.clone();
         let redirecting = c.redirecting.clone();
@@ -557,6 +560,7 @@ fn hand_down(caller: &Chan, leg: &Leg, presented: PartyId, stored: Option<PartyI
     })?;
     leg.chan().core(|core| {
         let id = leg.chan().id();
+        core.show_outgoing(id, shown_as);
         if core.get(id).is_some_and(|channel| channel.caller != before) {
             core.notice_of(id, Notice::NewCallerId);
         }

@@ -173,6 +173,7 @@ impl Core {
         let Some(entry) = self.bridge_mut(bridge) else { return };
         entry.members.push(id);
         let count = entry.members.len();
+        self.entries = self.entries.wrapping_add(1);
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = Some(bridge);
         }

@@ -407,11 +407,11 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
             .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
         Notice::BridgeCreate { bridge: of } => Event::new("BridgeCreate").with(|m| bridge(m, of)),
-        Notice::LocalBridge { first, second } => Event::new("LocalBridge").with(|m| {
+        Notice::LocalBridge { first, second, optimizes } => Event::new("LocalBridge").with(|m| {
             channel(channel(m, "LocalOne", first), "LocalTwo", second)
                 .field("Context", &second.location.context)
                 .field("Exten", &second.location.exten)
-                .field("LocalOptimization", "No")
+                .field("LocalOptimization", yes_no(*optimizes))
         }),
         Notice::LocalOptimizationBegin { first, second, source, bridge: of, id } => {
             Event::new("LocalOptimizationBegin").with(|m| {
@@ -546,14 +546,13 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .optional("Time", *time_ms)
             })
         }
-        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us, user_agent } => {
+        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us } => {
             Event::new("ContactStatus").with(|m| {
                 m.field("URI", uri)
                     .field("ContactStatus", status)
                     .field("AOR", aor)
                     .field("EndpointName", endpoint)
                     .field("RoundtripUsec", roundtrip_us.unwrap_or(0))
-                    .field("UserAgent", user_agent)
             })
         }
         Notice::Registry { channel_type, username, domain, status, cause } => {

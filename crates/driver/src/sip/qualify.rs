@@ -301,20 +301,7 @@ impl SipDriver {
         core.touched_devices.push(format!("PJSIP/{endpoint}"));
         let roundtrip_us = roundtrip.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX));
         let aor = key.0.to_string();
-        let peer = format!("PJSIP/{endpoint}");
-        core.notice(|_| {
-            Some(Notice::ContactStatus {
-                uri,
-                status,
-                aor,
-                endpoint,
-                roundtrip_us,
-                user_agent: String::new(),
-            })
-        });
-        core.notice(|_| {
-            let (address, cause, time_ms) = (String::new(), "", roundtrip_us.map(|us| us / 1000));
-            Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address, cause, time_ms })
-        });
+        self.tell_reach(core, &endpoint);
+        core.notice(|_| Some(Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us }));
     }
 }

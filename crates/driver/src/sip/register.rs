@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use ::sip::header::Contact;
 use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
@@ -13,6 +14,7 @@ use call::{Core, Level, Notice};
 use super::config::{Aor, Config, Endpoint};
 use super::flows::Asks;
 use super::inbound::Known;
+use super::qualify::Reachable;
 use super::{SipDriver, identity};
 
 pub use ::sip::registrar::{Binding, Change};
@@ -28,6 +30,8 @@ pub(crate) struct Registrations {
     over: HashMap<ConnectionId, BTreeSet<String>>,
     /// Connections of phones that keep their flows open, and die when nothing comes on them.
     pub(crate) timed: BTreeSet<ConnectionId>,
+    /// Endpoints of which watchers were told whether they can be reached.
+    there: HashMap<Rc<str>, bool>,
     /// Which extensions registrations make has to be said anew.
     pub(super) unsaid: bool,
 }
@@ -39,6 +43,7 @@ impl Registrations {
             changes: Vec::new(),
             over: HashMap::new(),
             timed: BTreeSet::new(),
+            there: HashMap::new(),
             unsaid: false,
         }
     }
@@ -210,11 +215,10 @@ impl SipDriver {
         for change in changes {
             let endpoint = self.endpoint_of_aor(&change.aor);
             let uri = String::from_utf8_lossy(&change.binding.uri).into_owned();
-            let (verb, contact_status, peer_status) = match change.cause {
-                Cause::Added => ("Added", "Created", Some("Registered")),
-                Cause::Refreshed => ("Refreshed", "Updated", Some("Registered")),
-                Cause::Removed => ("Removed", "Removed", Some("Unregistered")),
-                Cause::Expired => ("Removed", "Removed", Some("Unregistered")),
+            let (verb, contact_status) = match change.cause {
+                Cause::Added => ("Added", "NonQualified"),
+                Cause::Refreshed => ("Refreshed", "Updated"),
+                Cause::Removed | Cause::Expired => ("Removed", "Removed"),
             };
             if let Some(connection) = change.binding.source.connection
                 && matches!(change.cause, Cause::Added | Cause::Refreshed)
@@ -246,8 +250,8 @@ impl SipDriver {
                 core.touched_devices.push(format!("PJSIP/{endpoint}"));
                 self.show_present(core, &endpoint);
             }
-            let user_agent = identity::text(&change.binding.user_agent);
-            let (aor, address) = (change.aor, change.binding.source.remote.to_string());
+            self.tell_reach(core, &endpoint);
+            let aor = change.aor;
             let told = change.cause != Cause::Refreshed || self.config.tells_refreshes;
             core.notice(|_| {
                 let endpoint = endpoint.clone();
@@ -257,18 +261,40 @@ impl SipDriver {
                     aor,
                     endpoint,
                     roundtrip_us: None,
-                    user_agent,
                 })
             });
-            if let Some(status) = peer_status.filter(|_| change.cause != Cause::Refreshed) {
-                let peer = format!("PJSIP/{endpoint}");
-                let cause = if change.cause == Cause::Expired { "Expired" } else { "" };
-                core.notice(|_| {
-                    let channel_type = "PJSIP";
-                    Some(Notice::PeerStatus { channel_type, peer, status, address, cause, time_ms: None })
-                });
-            }
         }
+    }
+    /// Tells watchers when an endpoint has got its first contact that can be used, or has lost the last one.
+    pub(crate) fn tell_reach(&mut self, core: &mut Core, endpoint: &str) {
+        let Some(known) = self.config.endpoints.get(endpoint) else { return };
+        let usable = |reachable| matches!(reachable, Reachable::Yes | Reachable::NotAsked);
+        let bound = |aor: &Rc<str>| {
+            let bindings = self.registrations.registrar.bindings(aor);
+            bindings.iter().any(|binding| usable(self.qualify.state(aor, &binding.uri).0))
+        };
+        let fixed = |aor: &Rc<str>| {
+            let contacts = self.config.aors.get(aor).map(|aor| &aor.contacts[..]).unwrap_or_default();
+            contacts.iter().any(|uri| usable(self.qualify.state(aor, uri.as_bytes()).0))
+        };
+        let is_there = known.aors.iter().any(|aor| bound(aor) || fixed(aor));
+        let name = known.name.clone();
+        let unasked = known.aors.iter().any(|aor| {
+            let contacts = self.config.aors.get(aor).map(|aor| &aor.contacts[..]).unwrap_or_default();
+            contacts.iter().any(|uri| self.qualify.state(aor, uri.as_bytes()).0 == Reachable::NotAsked)
+        });
+        // Who has a contact that is never asked was there from the start, and nobody has said so.
+        let was_there = self.registrations.there.insert(name, is_there).unwrap_or(unasked);
+        if is_there == was_there {
+            return;
+        }
+        let status = if is_there { "Reachable" } else { "Unreachable" };
+        core.log(Level::Verbose(2), "res_pjsip", &format!("Endpoint {endpoint} is now {status}"));
+        let peer = format!("PJSIP/{endpoint}");
+        core.notice(|_| {
+            let (address, cause) = (String::new(), "");
+            Some(Notice::PeerStatus { channel_type: "PJSIP", peer, status, address, cause, time_ms: None })
+        });
     }
     /// The endpoint that lists an AOR; the AOR's own name when none does.
     pub(crate) fn endpoint_of_aor(&self, aor: &str) -> String {

@@ -739,7 +739,7 @@ options! {
     allow_sending_180_after_183: YesNo = "no", "Send 180 even after 183.";
     norefersub: YesNo = "yes", "Offer REFER without a subscription (RFC 4488).",
         Ignored "no" "it is offered in any case";
-    send_contact_status_on_update_registration: YesNo = "yes", "Send a ContactStatus event for each refresh.";
+    send_contact_status_on_update_registration: YesNo = "no", "Send a ContactStatus event for each refresh.";
     all_codecs_on_empty_reinvite: YesNo = "no",
         "An offer that a re-INVITE without SDP asks for lists all of allow=, the format in use first (RFC 3261 §14.2); \
          no: the formats that the call was made with, in the same way.";
