@@ -220,7 +220,7 @@ impl<'a> Search<'a> {
         let (late, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.legs).into_iter().partition(is_late);
         self.legs = rest;
         for called in late {
-            self.end(called, "NOANSWER", Cause::NORMAL_CLEARING);
+            self.end(called, "NOANSWER", Cause::NONE);
         }
     }
     fn end(&self, called: Called, status: &'static str, cause: Cause) {
@@ -364,7 +364,7 @@ impl Drop for Search<'_> {
     /// Whoever still rings hears that the caller is gone.
     fn drop(&mut self) {
         if !self.legs.is_empty() {
-            self.end_all("CANCEL", legs::parting_cause(self.call, Cause::NORMAL_CLEARING));
+            self.end_all("CANCEL", legs::parting_cause(self.call, Cause::NONE));
         }
     }
 }

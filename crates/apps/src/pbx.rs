@@ -289,6 +289,8 @@ impl Call {
             "CONGESTION" | "CHANUNAVAIL" => ("congestion", Cause::NORMAL_CIRCUIT_CONGESTION),
             _ => return Next::End,
         };
+        // What the caller is told is what the dialplan saw, not how the last leg put it.
+        let _ = self.chan.with(|c| c.last_cause = cause);
         match self
             .refuse_with(tone, cause, Some(core::time::Duration::from_secs(FALLTHROUGH_TONE_SECS)))
             .await
@@ -401,8 +403,7 @@ impl Call {
         });
     }
     fn end_cause(&self) -> Cause {
-        let cause = self.chan.with(|c| c.hangup.unwrap_or(c.last_cause)).unwrap_or_default();
-        if cause == Cause::NONE { Cause::NORMAL_CLEARING } else { cause }
+        self.chan.with(|c| c.hangup.unwrap_or(c.last_cause)).unwrap_or_default()
     }
 
     /// Runs a routine, `[[context,]exten,]priority[(arg1,…)]`, to its Return on this channel, then stands where it

@@ -34,6 +34,7 @@ causes! {
     20 SUBSCRIBER_ABSENT 480 "Subscriber absent";
     21 CALL_REJECTED 403 "Call Rejected";
     22 NUMBER_CHANGED 410 "Number changed";
+    23 REDIRECTED 410 "Redirected to new destination";
     26 ANSWERED_ELSEWHERE 487 "Answered elsewhere";
     27 DESTINATION_OUT_OF_ORDER 502 "Destination out of order";
     28 INVALID_NUMBER_FORMAT 484 "Invalid number format";

@@ -530,7 +530,10 @@ impl Chan {
             self.log(Level::Warning, "res_musiconhold", &line);
             return Ok(false);
         }
-        self.core(|core| core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class }));
+        self.core(|core| {
+            core.log_event(CelKind::StreamBegin, self.id, |_| vec![("class", class.as_str().into())]);
+            core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class });
+        });
         Ok(true)
     }
     async fn music(&self, class: &str, format: base::FormatId) -> Result<MusicAnswer, Stop> {
@@ -544,7 +547,10 @@ impl Chan {
     /// Ends music on hold.
     pub fn stop_music(&self) {
         self.stop_sound();
-        self.core(|core| core.notice_of(self.id, Notice::MusicOnHoldStop));
+        self.core(|core| {
+            core.log_event(CelKind::StreamEnd, self.id, |_| Vec::new());
+            core.notice_of(self.id, Notice::MusicOnHoldStop);
+        });
     }
     /// Sends a digit on that another channel heard, for as long as it lasted there.
     pub fn pass_digit(&self, digit: Digit, duration_ms: u32) {

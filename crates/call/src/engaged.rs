@@ -119,6 +119,15 @@ impl Core {
         }
         if let Some(id) = engaging(command).and_then(|stream| self.channel_of_stream(stream)) {
             self.engage(id, |engaged| engaged.take(command));
+            if matches!(
+                command,
+                Command::Monitor { .. }
+                    | Command::StopMonitor { .. }
+                    | Command::Murmur { .. }
+                    | Command::StopMurmur { .. }
+            ) {
+                self.bridge_of_changed(id);
+            }
             let now = self.now;
             if let Some(channel) = self.get_mut(id).filter(|channel| !channel.engaged.hears_music()) {
                 channel.music_place.pause(now);
@@ -135,7 +144,6 @@ impl Core {
         change(&mut channel.engaged);
         if channel.engaged.is_busy() != before {
             self.regroup(id);
-            self.bridge_of_changed(id);
         }
     }
     /// Who talks to this channel, or what hears it there, has changed: its driver hears of it.

@@ -58,7 +58,7 @@ pub trait Tech {
         None
     }
     /// Makes a channel towards `request.resource` in state `Down`, marked outgoing, without calling it yet.
-    /// Errors are Q.850: no such peer `UNALLOCATED`/`NO_ROUTE_DESTINATION`, not registered `SUBSCRIBER_ABSENT`, full `CONGESTION`.
+    /// Errors are Q.850: no such peer `UNALLOCATED`, not registered `NO_ROUTE_DESTINATION`, full `CONGESTION`.
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause>;
     /// Starts calling. Events follow: `Proceeding`, `Ringing`, `Progress`, `Answered`, or a hang-up with its cause.
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause>;

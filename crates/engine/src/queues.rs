@@ -29,9 +29,9 @@ fn restore(core: &mut Core) {
     }
 }
 
-/// A line about the queues as a whole, when there are any.
+/// A line about the queues as a whole, when there are any; that the log begins is said always.
 fn note(core: &mut Core, entry: Entry) {
-    if core.queues.iter().next().is_some() {
+    if entry == Entry::QueueStart || core.queues.iter().next().is_some() {
         let time = core.queue_now().wall;
         let none = || "NONE".into();
         core.queue_lines.push(queue::Line { time, call: none(), queue: none(), agent: none(), entry });

@@ -218,7 +218,7 @@ impl<'a> Ringing<'a> {
             let mut ids = vec![caller.id()];
             ids.extend(self.legs.iter().map(|entry| entry.leg.chan().id()));
             let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(self.deadline)).await else {
-                self.cancel(Cause::NORMAL_CLEARING, Status::NoAnswer.name());
+                self.cancel(Cause::NONE, Status::NoAnswer.name());
                 return Called::Refused(Status::NoAnswer);
             };
             let called = match heard {
@@ -238,7 +238,7 @@ impl<'a> Ringing<'a> {
         Called::CallerStopped(stop)
     }
     fn cancel_cause(&self) -> Cause {
-        if self.options.answered_elsewhere { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING }
+        if self.options.answered_elsewhere { Cause::ANSWERED_ELSEWHERE } else { Cause::NONE }
     }
 
     fn caller_event(&mut self, event: ChanEvent) -> Option<Called> {
@@ -489,11 +489,13 @@ pub(crate) fn request_leg(
     }
 }
 
-/// What legs that ring are told when the caller has gone: that somebody else has answered, when that is why (RFC 3326 §3.1:
-/// a phone behind us would count the call as missed), else `otherwise`.
+/// What legs that ring are told when the caller has gone: why it has, among which that somebody else has answered (RFC 3326
+/// §3.1: a phone behind us would count the call as missed); `otherwise` when it has not gone, or that is to be told anyway.
 pub(crate) fn parting_cause(call: &Call, otherwise: Cause) -> Cause {
-    let said = call.chan.with(|caller| caller.hangup).ok().flatten();
-    said.filter(|cause| *cause == Cause::ANSWERED_ELSEWHERE).unwrap_or(otherwise)
+    if otherwise == Cause::ANSWERED_ELSEWHERE {
+        return otherwise;
+    }
+    call.chan.with(|caller| caller.hangup).ok().flatten().unwrap_or(otherwise)
 }
 
 /// Calls it, and tells watchers.

@@ -116,6 +116,14 @@ fn hangup(call: &Call, text: &str) -> Outcome {
             }
         }
     }
+    let _ = call.chan.with(|channel| {
+        if channel.last_cause == Cause::NONE {
+            channel.last_cause = Cause::NORMAL_CLEARING;
+        }
+        if channel.hangup_by.is_empty() {
+            channel.hangup_by = "dialplan/builtin".into();
+        }
+    });
     Ok(Flow::Hangup)
 }
 

@@ -134,7 +134,7 @@ impl<'a> Waiting<'a> {
         Ok(None)
     }
     fn cancel_cause(&self) -> Cause {
-        if self.asked.options.answered_elsewhere { Cause::ANSWERED_ELSEWHERE } else { Cause::NORMAL_CLEARING }
+        if self.asked.options.answered_elsewhere { Cause::ANSWERED_ELSEWHERE } else { Cause::NONE }
     }
     /// What is heard when nothing is said, as long as no phone rings or as none has to.
     async fn background(&mut self) -> Result<(), Stop> {
@@ -184,7 +184,7 @@ impl<'a> Waiting<'a> {
                     self.legs.push(Ringing { interface, name, leg });
                 } else {
                     // The queue has decided otherwise meanwhile.
-                    self.end_leg(leg, Cause::NORMAL_CLEARING);
+                    self.end_leg(leg, Cause::NONE);
                 }
             }
             Err(cause) => {
@@ -300,7 +300,7 @@ impl<'a> Waiting<'a> {
     async fn answered(&mut self, at: usize) -> Result<Option<Out>, Stop> {
         let ringing = self.legs.remove(at);
         if !self.tell(Input::Answered { interface: ringing.interface.clone() }) {
-            self.end_leg(ringing.leg, Cause::NORMAL_CLEARING);
+            self.end_leg(ringing.leg, Cause::NONE);
             return Ok(None);
         }
         notice_end(&self.call.chan, &ringing.leg, "ANSWER", None);

@@ -91,6 +91,12 @@ impl Core {
             && !self.is_overheard(a)
             && !self.is_overheard(b)
     }
+    /// Somebody in the bridge of this channel has held or taken back the others: all are told anew whom they talk to.
+    pub(crate) fn bridge_holds(&mut self, id: ChannelId) {
+        if let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) {
+            self.tell_peers(bridge);
+        }
+    }
     /// What is in a bridge, or who listens to it, has changed: its channels are told whom they talk to (`BRIDGEPEER`), as
     /// often as the field does, which begins anew with another technology.
     pub(crate) fn bridge_changed(&mut self, bridge: BridgeId) {

@@ -50,7 +50,7 @@ impl Core {
             self.log_event(CelKind::Dtmf, id, |_| {
                 vec![
                     ("digit", digit.to_char().to_string().into()),
-                    ("duration_ms", duration_ms.to_string().into()),
+                    ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
                 ]
             });
         }
@@ -61,7 +61,12 @@ impl Core {
             ChanEvent::Unhold => channel.held = false,
             _ => {}
         }
-        if channel.keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+        let keeps_holds = channel.keeps_holds;
+        if matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+            self.bridge_holds(id);
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        if keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
             return;
         }
         if channel.events.len() >= EVENTS_MAX {

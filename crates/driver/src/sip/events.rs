@@ -174,8 +174,8 @@ impl SipDriver {
             }
             Event::Acked { dialog, message } => self.acked(core, dialog, &message),
             Event::Canceled { dialog, message } => {
-                let cause = reason_of(&message).unwrap_or(Cause::NORMAL_CLEARING);
-                self.over(core, dialog, cause, "SIP CANCEL");
+                let cause = reason_of(&message).unwrap_or(Cause::INTERWORKING);
+                self.over(core, dialog, cause, "SIP 487 Request Terminated");
             }
             Event::Ended { dialog, reason, message } => {
                 self.leaving.remove(&dialog);
@@ -420,7 +420,7 @@ impl SipDriver {
                     return;
                 }
                 self.forwarded(core, dialog, message);
-                (Cause::SUBSCRIBER_ABSENT, format!("SIP {status} Redirected"))
+                (Cause::REDIRECTED, format!("SIP {status} Redirected"))
             }
             Failure::Refused { status, message } => {
                 let told = reason_of(message).unwrap_or_else(|| Cause::from_sip(*status));
@@ -429,7 +429,7 @@ impl SipDriver {
             }
             Failure::Timeout => (Cause::NO_USER_RESPONSE, "SIP 408 Request Timeout".to_owned()),
             Failure::Transport => (Cause::NETWORK_OUT_OF_ORDER, "SIP 503 Service Unavailable".to_owned()),
-            Failure::Canceled => (Cause::NORMAL_CLEARING, "SIP 487 Request Terminated".to_owned()),
+            Failure::Canceled => (Cause::INTERWORKING, "SIP 487 Request Terminated".to_owned()),
         };
         self.over(core, dialog, cause, &source);
     }

@@ -125,7 +125,7 @@ impl SipDriver {
                 }
             }
         }
-        Err(Cause::SUBSCRIBER_ABSENT)
+        Err(Cause::NO_ROUTE_DESTINATION)
     }
     /// The way that the registrar of the endpoint's line asked for (RFC 3608 §6.1), unless the site has one of its own.
     fn by_service_route(&mut self, core: &Core, endpoint: &Endpoint, route: Route) -> Route {
@@ -365,7 +365,7 @@ impl SipDriver {
             entry.handle = handle;
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;
-            if let Some(caller) = &request.caller {
+            if let Some(caller) = request.caller.as_ref().filter(|_| request.requestor.is_none()) {
                 entry.connected = caller.clone();
             }
             for (name, value) in endpoint.set_var.iter().chain(&request.variables) {

@@ -94,12 +94,11 @@ impl Tech for SipDriver {
             false => format!("Q.850;cause={}", cause.0),
         };
         let headers = [("Reason", reason.as_str())];
-        let silent = cause == Cause::NONE || (leg.endpoint.suppress_reason && !elsewhere);
+        let silent = (cause == Cause::NONE && leg.stage != Stage::Calling) || (leg.endpoint.suppress_reason && !elsewhere);
         let headers = if silent { &headers[..0] } else { &headers[..] };
         let status = refusal_status(cause);
-        if leg.stage == Stage::Ringing
-            && let Some(entry) = core.get_mut(channel).filter(|entry| !entry.outgoing)
-        {
+        let is_told = !matches!(cause, Cause::NONE | Cause::NORMAL_CLEARING | Cause::ANSWERED_ELSEWHERE);
+        if let Some(entry) = core.get_mut(channel).filter(|_| is_told) {
             entry.tech_cause.get_or_insert(status);
         }
         self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, headers, now, out)).ok();
