@@ -27,10 +27,7 @@ pub(crate) fn of(chan: &Chan) -> Rc<Features> {
 
 /// Lets two talk, who called before who was called, each with the keys that its [`Rights`] and `DYNAMIC_FEATURES` give it:
 /// those that are given here, else those that it has. Ends as [`bridge_pair`] does.
-pub(crate) async fn converse(
-    parties: [(&Chan, Option<Rights>); 2],
-    limits: BridgeLimits,
-) -> BridgeEnd {
+pub(crate) async fn converse(parties: [(&Chan, Option<Rights>); 2], limits: BridgeLimits) -> BridgeEnd {
     for (party, rights) in parties {
         if let Some(rights) = rights {
             let _ = party.with(|channel| channel.rights = rights);

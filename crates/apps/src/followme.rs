@@ -196,7 +196,9 @@ impl<'a> Search<'a> {
             caller.while_up(caller.shard().look_up(tech, resource)).await?;
         }
         let own = caller.with(|c| c.caller.clone())?;
-        let Ok(leg) = legs::request_leg(self.call, &target, own, None, legs::APP_DIAL)? else { return Ok(()) };
+        let Ok(leg) = legs::request_leg(self.call, &target, own, None, legs::APP_DIAL)? else {
+            return Ok(());
+        };
         if let Some(place) = place_of(&self.options, 'b').and_then(|place| routine(self.call, &place)) {
             let callee = Call::new(leg.chan().clone());
             if caller.while_up(callee.gosub(&place)).await? != Ok(Flow::Continue) {

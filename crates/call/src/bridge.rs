@@ -103,8 +103,7 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
         return BridgeEnd::Disconnected(a.id());
     }
     let [keys_a, keys_b] = &limits.keys;
-    let _joined =
-        Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
+    let _joined = Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
     loop {

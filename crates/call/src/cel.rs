@@ -287,8 +287,10 @@ impl Core {
                 others.filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
             event.peer = names.join(",");
             if let Some(bridge) = core.bridge_snapshot(bridge) {
-                event.extra =
-                    vec![("bridge_id", (&*bridge.uid).into()), ("bridge_technology", bridge.technology.into())];
+                event.extra = vec![
+                    ("bridge_id", (&*bridge.uid).into()),
+                    ("bridge_technology", bridge.technology.into()),
+                ];
             }
         });
     }

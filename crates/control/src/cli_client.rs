@@ -102,6 +102,11 @@ pub fn run_once(path: &Path, line: &str, json: bool, out: &mut dyn Write, errors
         }
     };
     match client.run(line, json, 0, out) {
+        // Who asks for the end is answered by it, as scripts expect.
+        Ok(0) if stops(line) => {
+            while client.reply().is_ok() {}
+            0
+        }
         Ok(status) => status,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && stops(line) => 0,
@@ -115,8 +120,8 @@ pub fn run_once(path: &Path, line: &str, json: bool, out: &mut dyn Write, errors
 
 /// Whether the end of the process is the very answer that was asked for.
 fn stops(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    words.next() == Some("core") && matches!(words.next(), Some("stop" | "restart"))
+    let mut words = line.split_whitespace().filter(|word| *word != "core");
+    matches!(words.next(), Some("stop" | "restart")) && words.next().is_some()
 }
 
 #[cfg(test)]

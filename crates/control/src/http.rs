@@ -247,6 +247,9 @@ impl Http {
                 let length = length(&request);
                 let body = whole.get(end..).unwrap_or_default();
                 match length {
+                    Ok(_) if is_kept_out(&self.site, &request, peer) => {
+                        (Taken::Reply(Reply::error("403 Forbidden")), false)
+                    }
                     Ok(0) if is_socket(&self.site, &request) => (socket(&self.site, &request, body), false),
                     Ok(length) if length > BODY_BYTES_MAX => {
                         (Taken::Reply(Reply::error("413 Content Too Large")), false)
@@ -333,6 +336,7 @@ impl Http {
             kind: header("Content-Type").unwrap_or_default(),
             authorization: header("Authorization"),
             origin: header("Origin"),
+            fetch_site: header("Sec-Fetch-Site"),
             host: header("Host"),
             upgrade,
             rest: rest.to_vec(),
@@ -401,6 +405,13 @@ impl Http {
         let mut fields = form::fields(query);
         if method == "POST" {
             fields.extend(form::fields(&String::from_utf8_lossy(body)));
+        }
+        // A browser sends cookies and digests along for whatever page asks; only pages of ours may.
+        let secure = self.sessions.get(&connection).is_some_and(|open| open.secure);
+        let asker =
+            Asker { origin: header("Origin"), host: header("Host"), site: header("Sec-Fetch-Site"), secure };
+        if asker.is_foreign(&snapshot.ari.general.allowed_origins) {
+            return Taken::Reply(Reply::error("403 Forbidden"));
         }
         Taken::Manager(WebRequest {
             connection,
@@ -472,6 +483,44 @@ impl Http {
             "HTTP/1.1 {status}\r\n{server}{body}Cache-Control: {kept}\r\nConnection: close\r\n{headers}\r\n"
         )
         .into_bytes()
+    }
+}
+
+/// Whether http.conf does not let this address ask for this path.
+fn is_kept_out(site: &Site, request: &httparse::Request<'_, '_>, peer: SocketAddr) -> bool {
+    let snapshot = site.snapshot.borrow();
+    if snapshot.restrictions.is_empty() {
+        return false;
+    }
+    let path = store::config::web::plain_path(request.path.unwrap_or(""));
+    let ip = peer.ip().to_canonical();
+    !snapshot.restrictions.iter().all(|one| one.allows(&snapshot.http.prefix, &path, ip))
+}
+
+/// Which page a browser asks for; programs that are none say nothing of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// `Origin` (RFC 6454 §7).
+    pub origin: Option<&'a str>,
+    /// `Host`.
+    pub host: Option<&'a str>,
+    /// `Sec-Fetch-Site` of Fetch Metadata, which also requests without an origin have.
+    pub site: Option<&'a str>,
+    /// It came under TLS.
+    pub secure: bool,
+}
+
+impl Asker<'_> {
+    /// Whether a page asks that lies elsewhere and is not among those that may.
+    pub(crate) fn is_foreign(&self, allowed: &[String]) -> bool {
+        let Some(origin) = self.origin else {
+            return self.site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
+        };
+        let scheme = if self.secure { "https" } else { "http" };
+        let is_own = self.host.is_some_and(|host| {
+            origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(host)
+        });
+        !is_own && !allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin))
     }
 }
 

@@ -10,8 +10,8 @@ use base::{
     StreamId,
 };
 use call::{
-    ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice,
-    Reach, Request, Tech,
+    ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice, Reach,
+    Request, Tech,
 };
 
 /// Milliseconds a frame that crosses between the halves.
@@ -297,7 +297,9 @@ impl Tech for LocalDriver {
             other.dialed = Some(place.exten.clone());
         }
         for (variable, value) in told {
-            core.notice(|core| Some(Notice::VarSet { channel: Some(core.snapshot(second)?), variable, value }));
+            core.notice(|core| {
+                Some(Notice::VarSet { channel: Some(core.snapshot(second)?), variable, value })
+            });
         }
         core.notice_of(second, Notice::NewCallerId);
         core.notice_of(second, Notice::NewConnectedLine);

@@ -69,6 +69,8 @@ pub(crate) struct Iax {
     driver: Rc<RefCell<IaxDriver>>,
     /// By the number that the driver knows them by.
     sockets: Vec<Option<(SocketAddr, Socket)>>,
+    /// Addresses that could not be had so far.
+    absent: Vec<SocketAddr>,
     journal: Journal,
     live_bytes: u64,
     /// What lies in databases follows what the journal has.
@@ -84,7 +86,18 @@ impl Iax {
         keys: Pool,
     ) -> std::io::Result<(Self, Vec<Vec<u8>>)> {
         let (journal, replay) = Journal::open(&folder.join(STEM))?;
-        Ok((Self { driver, sockets: Vec::new(), journal, live_bytes: 0, rows: None, keys }, replay.records))
+        Ok((
+            Self {
+                driver,
+                sockets: Vec::new(),
+                absent: Vec::new(),
+                journal,
+                live_bytes: 0,
+                rows: None,
+                keys,
+            },
+            replay.records,
+        ))
     }
     /// Users and peers lie in these databases from here on.
     pub(crate) fn set_rows(&mut self, rows: &SharedIaxRows) {
@@ -117,6 +130,21 @@ impl Iax {
         self.compact(clocks);
         count
     }
+    /// Opens those sockets of the first configuration that can be, and says why others cannot: these are off, and each reload
+    /// tries them again.
+    pub(crate) fn begin(&mut self, net: &mut Net, config: &Config) -> (Fresh, Vec<BindError>) {
+        let (mut fresh, mut refused) = (Fresh::default(), Vec::new());
+        for bind in &config.binds {
+            match bind_prompt(net, *bind) {
+                Ok(socket) => fresh.opened.push((*bind, socket)),
+                Err(error) => {
+                    self.absent.push(*bind);
+                    refused.push(error);
+                }
+            }
+        }
+        (fresh, refused)
+    }
     /// Opens the sockets that are new in a configuration, or none.
     pub(crate) fn prepare(&mut self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {
         let mut fresh = Fresh::default();
@@ -133,7 +161,11 @@ impl Iax {
                 }
             }
             match bind_prompt(net, *bind) {
-                Ok(socket) => fresh.opened.push((*bind, socket)),
+                Ok(socket) => {
+                    self.absent.retain(|absent| absent != bind);
+                    fresh.opened.push((*bind, socket));
+                }
+                Err(_) if self.absent.contains(bind) => {}
                 Err(error) => {
                     self.drop_fresh(net, fresh);
                     return Err(error);

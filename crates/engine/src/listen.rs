@@ -84,6 +84,10 @@ pub(crate) struct Listeners {
     open: BTreeMap<TransportId, (Bind, Open)>,
     /// All binds, as the configuration in force has them.
     order: Vec<Bind>,
+    /// Binds that could not be opened so far; nobody misses them as long as they do not come.
+    absent: Vec<Bind>,
+    /// Why those could not be opened the last time.
+    still_absent: Vec<(String, BindError)>,
     by_socket: HashMap<Socket, TransportId>,
     doors: HashMap<ListenerId, Door>,
     connections: HashMap<FlowId, Connection>,
@@ -140,6 +144,17 @@ const PONG_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 8192;
 
 impl Listeners {
+    /// Opens what can be opened at the start, and says of what cannot, by the names of the transports: that is off, and each
+    /// reload tries it again.
+    pub(crate) fn begin(&mut self, net: &mut Net, binds: &[Bind], wires: &Wires) -> Vec<(String, BindError)> {
+        self.absent = binds.to_vec();
+        let refused = self.configure(net, binds, wires);
+        refused.into_iter().chain(std::mem::take(&mut self.still_absent)).collect()
+    }
+    /// What a reload could not open either, although it was to be open already.
+    pub(crate) fn take_still_absent(&mut self) -> Vec<(String, BindError)> {
+        std::mem::take(&mut self.still_absent)
+    }
     /// Opens what is new, keeps what is the same, closes what is gone; or, when anything cannot be opened, changes nothing
     /// and says why, by the names of the transports.
     pub(crate) fn configure(
@@ -149,6 +164,8 @@ impl Listeners {
         wires: &Wires,
     ) -> Vec<(String, BindError)> {
         let given_way = self.give_way(net, binds);
+        let mut absent = Vec::new();
+        self.still_absent.clear();
         let mut fresh = Vec::new();
         let mut errors = Vec::new();
         for bind in binds.iter().filter(|bind| listens(bind)) {
@@ -159,6 +176,10 @@ impl Listeners {
             }
             match self.open(net, &fresh, bind) {
                 Ok(open) => fresh.push((bind.clone(), open)),
+                Err(error) if self.absent.iter().any(|old| same_socket(old, bind)) => {
+                    absent.push(bind.clone());
+                    self.still_absent.push((bind.name.clone(), error));
+                }
                 Err(error) => errors.push((bind.name.clone(), error)),
             }
         }
@@ -167,6 +188,7 @@ impl Listeners {
             errors.extend(self.take_back(net, given_way));
             return errors;
         }
+        self.absent = absent;
         let is_gone =
             |(_, (old, _)): &(&TransportId, &(Bind, Open))| !binds.iter().any(|new| same_socket(old, new));
         let gone: Vec<TransportId> = self.open.iter().filter(is_gone).map(|(id, _)| *id).collect();

@@ -4,15 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use base::Instant;
-use call::Level;
 use control::ami::Manager;
 use control::cli::Cli;
 use control::site::Site;
-use io::net::{BindError, FlowKind, Net};
+use io::net::{FlowKind, Net};
 use store::Snapshot;
 
-use crate::secure::{Door, Wires};
-use crate::start::StartError;
+use crate::secure::{Door, Shut, Wires};
 
 pub(crate) struct Managers {
     pub(crate) manager: Manager,
@@ -30,30 +28,21 @@ impl Managers {
         self.manager.deadline()
     }
     /// Listens when `manager.conf` says so; not where it did before, if that changed.
-    pub(crate) fn listen(
-        &mut self,
-        net: &mut Net,
-        snapshot: &Snapshot,
-        wires: &Wires,
-    ) -> Result<(), StartError> {
+    pub(crate) fn listen(&mut self, net: &mut Net, snapshot: &Snapshot, wires: &Wires) -> Vec<Shut> {
         self.manager.configure();
         let general = &snapshot.manager.general;
-        let fail = |option: &'static str, error: &BindError| StartError::Part {
-            what: format!("{}: manager", general.origin.place_of(option)),
-            why: error.to_string(),
-            remedy: error.remedy().to_owned(),
-        };
-        self.plain.listen(net, general.address(), FlowKind::Manager, None).map_err(|e| fail("port", &e))?;
+        let plain = self.plain.listen(net, general.address(), FlowKind::Manager, None);
         let secure = general.tls_address().filter(|_| wires.manager.is_some());
-        self.secure
-            .listen(net, secure, FlowKind::Manager, wires.manager.as_ref())
-            .map_err(|e| fail("tlsbindaddr", &e))
+        let secure = self.secure.listen(net, secure, FlowKind::Manager, wires.manager.as_ref());
+        let shut =
+            |name, option, error| Shut { name, place: general.origin.place_of(option).to_string(), error };
+        let plain = plain.err().map(|error| shut("AMI server", "port", error));
+        let secure = secure.err().map(|error| shut("AMI TLS server", "tlsbindaddr", error));
+        plain.into_iter().chain(secure).collect()
     }
     /// After a reload: a listener that cannot be opened is said, and the calls go on.
     pub(crate) fn configure(&mut self, net: &mut Net, site: &Rc<Site>, wires: &Wires) {
         let snapshot = site.snapshot.borrow().clone();
-        if let Err(error) = self.listen(net, &snapshot, wires) {
-            site.shard.core.borrow_mut().log(Level::Error, "manager", &error.to_string());
-        }
+        self.listen(net, &snapshot, wires).iter().for_each(|shut| shut.log(&site.shard));
     }
 }

@@ -207,6 +207,9 @@ impl Engine {
             let said: Vec<String> = said.collect();
             return self.refuse(module, said);
         }
+        for (name, error) in self.listeners.take_still_absent() {
+            crate::start::log_shut(&self.site.shard, &name, &error);
+        }
         let now = Clock.now();
         let site = self.site.clone();
         site.sip.borrow_mut().configure(config, now);

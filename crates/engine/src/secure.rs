@@ -160,6 +160,29 @@ fn load<'a>(
     }
 }
 
+/// A listener of a service that is off, because its address cannot be had.
+pub(crate) struct Shut {
+    /// The field's word for it.
+    pub(crate) name: &'static str,
+    /// Where its address is written.
+    pub(crate) place: String,
+    /// Why.
+    pub(crate) error: BindError,
+}
+
+impl Shut {
+    /// Says so.
+    pub(crate) fn log(&self, shard: &call::Shard) {
+        let Self { name, place, error } = self;
+        let mut core = shard.core.borrow_mut();
+        let (address, why) = (&error.addr, &error.error);
+        let line = format!("Unable to bind {name} to {address}: {why} ({place}; {})", error.remedy());
+        core.log(call::Level::Error, "tcptls", &line);
+        let line = format!("Failed to start {name} at address '{address}'");
+        core.log(call::Level::Warning, "tcptls", &line);
+    }
+}
+
 /// One listener of a service, in the clear or under TLS.
 #[derive(Default)]
 pub(crate) struct Door {

@@ -247,10 +247,8 @@ impl Engine {
 
         let mut listeners = Listeners::default();
         let wires = Wires::read(&snapshot, &mut findings);
-        let refused = listeners.configure(&mut net, &sip.borrow().config().binds.clone(), &wires);
-        if let Some((name, error)) = refused.first() {
-            return Err(bind_error(&snapshot, name, error));
-        }
+        let shut = listeners.begin(&mut net, &sip.borrow().config().binds.clone(), &wires);
+        shut.iter().for_each(|(name, error)| log_shut(&shard, name, error));
         let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
         let (registrations, restored) =
             Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), rows.is_some(), clocks)
@@ -309,7 +307,7 @@ impl Engine {
         engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
         give_away(&socket, &snapshot.asterisk.files)?;
-        engine.open_manager(&snapshot, &wires)?;
+        engine.open_manager(&snapshot, &wires);
         engine.take_capture(&snapshot);
         engine.take_statistics(&snapshot);
         engine.take_traces(&snapshot);
@@ -475,11 +473,38 @@ fn start_iax(
     if let Some(rows) = rows {
         iax.set_rows(rows);
     }
-    let fresh = iax.prepare(net, &config).map_err(|error| iax_bind_error(&error))?;
+    let refused = iax.begin(net, &config);
     let mut core = shard.core.borrow_mut();
+    for error in refused.1 {
+        core.log(call::Level::Error, "chan_iax2", &iax_bind_line(&error));
+    }
+    let fresh = refused.0;
     iax.take(net, &mut core, fresh, config);
     iax.restore(&mut core, &records, clocks);
     Ok(iax)
+}
+
+/// What is said of a transport of SIP that is off because its address cannot be had.
+pub(crate) fn log_shut(shard: &Shard, name: &str, error: &BindError) {
+    let line = format!(
+        "Transport '{name}' could not be started: cannot bind {} {}: {}; {}",
+        error.protocol,
+        error.addr,
+        error.error,
+        error.remedy()
+    );
+    shard.core.borrow_mut().log(call::Level::Error, "res_pjsip", &line);
+}
+
+/// What is said of an address of iax.conf that cannot be had.
+pub(crate) fn iax_bind_line(error: &BindError) -> String {
+    format!(
+        "Unable to create network socket: {} {}: {}; {}",
+        error.protocol,
+        error.addr,
+        error.error,
+        error.remedy()
+    )
 }
 
 /// A bind of iax.conf that cannot be.

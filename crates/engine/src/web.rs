@@ -8,17 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
-use call::Level;
 use control::ari::Ari;
 use control::http::{FileWish, Http};
 use control::site::Site;
 use control::socket::Output;
-use io::net::{BindError, FlowKind, ListenerId, Net};
+use io::net::{FlowKind, ListenerId, Net};
 use io::wake::Wake;
 use store::Snapshot;
 
-use crate::secure::{Door, Wires};
-use crate::start::StartError;
+use crate::secure::{Door, Shut, Wires};
 use files::Files;
 
 /// How long a connection may take for a piece of its file before it is given up.
@@ -92,36 +90,27 @@ impl Web {
         self.http.open(client, peer, self.secure.is(at), out);
     }
     /// Listens when something is served; not where it did before, if that changed.
-    pub(crate) fn listen(
-        &mut self,
-        net: &mut Net,
-        snapshot: &Snapshot,
-        wires: &Wires,
-    ) -> Result<(), StartError> {
+    pub(crate) fn listen(&mut self, net: &mut Net, snapshot: &Snapshot, wires: &Wires) -> Vec<Shut> {
         let http = &snapshot.http;
-        let fail = |option: &'static str, error: &BindError| StartError::Part {
-            what: format!("{}: HTTP", http.origin.place_of(option)),
-            why: error.to_string(),
-            remedy: error.remedy().to_owned(),
-        };
         let served = snapshot.prometheus.enabled
             || snapshot.manager.is_on_the_web()
             || snapshot.ari.is_served()
             || snapshot.pjsip.has_websockets()
             || http.has_pages();
         let plain = http.address().filter(|_| served);
-        self.plain.listen(net, plain, FlowKind::Http, None).map_err(|e| fail("bindport", &e))?;
+        let plain = self.plain.listen(net, plain, FlowKind::Http, None);
         let secure = http.tls_address().filter(|_| served && wires.http.is_some());
-        self.secure
-            .listen(net, secure, FlowKind::Http, wires.http.as_ref())
-            .map_err(|e| fail("tlsbindaddr", &e))
+        let secure = self.secure.listen(net, secure, FlowKind::Http, wires.http.as_ref());
+        let shut =
+            |name, option, error| Shut { name, place: http.origin.place_of(option).to_string(), error };
+        let plain = plain.err().map(|error| shut("http server", "bindport", error));
+        let secure = secure.err().map(|error| shut("https server", "tlsbindaddr", error));
+        plain.into_iter().chain(secure).collect()
     }
     /// After a reload: a listener that cannot be opened is said, and the calls go on.
     pub(crate) fn configure(&mut self, net: &mut Net, site: &Rc<Site>, wires: &Wires) {
         let snapshot = site.snapshot.borrow().clone();
         self.ari.configure(&mut self.pending);
-        if let Err(error) = self.listen(net, &snapshot, wires) {
-            site.shard.core.borrow_mut().log(Level::Error, "http", &error.to_string());
-        }
+        self.listen(net, &snapshot, wires).iter().for_each(|shut| shut.log(&site.shard));
     }
 }

@@ -31,7 +31,7 @@ use crate::config::statsd::Statsd;
 use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::voicemail::VoicemailConf;
-use crate::config::web::{HttpGeneral, Prometheus};
+use crate::config::web::{HttpGeneral, Prometheus, Restriction};
 use crate::config::{legacy, wizard};
 use crate::defaults::Defaults;
 use crate::folder::{self, Folder};
@@ -135,6 +135,8 @@ pub struct Snapshot {
     pub voicemail: VoicemailConf,
     /// `http.conf`.
     pub http: HttpGeneral,
+    /// Its sections that say who may ask for which paths.
+    pub restrictions: Vec<Restriction>,
     /// `prometheus.conf`.
     pub prometheus: Prometheus,
     /// `acl.conf`.
@@ -535,6 +537,8 @@ impl<'a> Reading<'a> {
         ari.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);
         let http = self.read("http.conf", HttpGeneral::read);
+        let restrictions = self.file("http.conf");
+        let restrictions = restrictions.map(|file| Restriction::read(&file, &acls, self.findings));
         let prometheus = self.read("prometheus.conf", Prometheus::read);
         prometheus.check(&http, self.findings);
         ari.check(&http, self.findings);
@@ -582,6 +586,7 @@ impl<'a> Reading<'a> {
             minivm: self.minivm(),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
+            restrictions: restrictions.unwrap_or_default(),
             prometheus,
             acls,
             realtime,

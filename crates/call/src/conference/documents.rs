@@ -139,7 +139,10 @@ impl Core {
         out.push_str(",\"timestamp\":");
         self.document_time(self.services.wall.now_micros(), &mut out);
         out.push_str(",\"bridge\":{\"id\":");
-        quote(&self.bridge_snapshot(conference.bridge).map_or_else(String::new, |of| of.uid.to_string()), &mut out);
+        quote(
+            &self.bridge_snapshot(conference.bridge).map_or_else(String::new, |of| of.uid.to_string()),
+            &mut out,
+        );
         out.push_str(",\"name\":");
         quote(&conference.name, &mut out);
         out.push_str(",\"video_mode\":");

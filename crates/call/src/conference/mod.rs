@@ -448,9 +448,7 @@ impl Core {
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
         let of_programs = is_room_of_programs(name);
         let bridge = match self.stasis_bridge_of_room(name) {
-            Some((uid, name, holds)) => {
-                self.bridge_create(BridgeUse::Program { holds }, &name, Some(&uid))
-            }
+            Some((uid, name, holds)) => self.bridge_create(BridgeUse::Program { holds }, &name, Some(&uid)),
             None => self.bridge_create(BridgeUse::Conference, name, None),
         };
         if of_programs {

@@ -84,7 +84,8 @@ impl Core {
     /// The other side has ended the call (driver). The story ends by it; the first cause stays.
     pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
         if self.end(id, cause, source) {
-            let status = source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
+            let status =
+                source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
             if let Some(channel) = self.get_mut(id) {
                 channel.hangup_by = channel.name.clone();
                 channel.tech_cause = status.filter(|status| *status >= 300);

@@ -7,7 +7,9 @@ use base::{BridgeId, RtcpReport};
 pub use call::bridge_name;
 use call::conference::VideoSeen;
 use call::monitor::MonitorChange;
-use call::{BridgeSnapshot, AgentChange, AgiChange, DeviceState, HandlerChange, Notice, Presentation, Snapshot};
+use call::{
+    AgentChange, AgiChange, BridgeSnapshot, DeviceState, HandlerChange, Notice, Presentation, Snapshot,
+};
 use store::config::manager::Classes;
 
 use super::packet::Message;
@@ -393,10 +395,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::HangupRequest { channel: of, cause } => {
             plain("HangupRequest", of).with(|m| tech_cause(m.field("Cause", cause.0), of))
         }
-        Notice::Hangup { channel: of, cause } => {
-            plain("Hangup", of)
-                .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of))
-        }
+        Notice::Hangup { channel: of, cause } => plain("Hangup", of)
+            .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of)),
         Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),
         Notice::DialBegin { caller, dest, dial_string } => {
             dial("DialBegin", caller.as_ref(), dest).with(|m| m.field("DialString", dial_string))
@@ -546,15 +546,14 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                     .optional("Time", *time_ms)
             })
         }
-        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us } => {
-            Event::new("ContactStatus").with(|m| {
+        Notice::ContactStatus { uri, status, aor, endpoint, roundtrip_us } => Event::new("ContactStatus")
+            .with(|m| {
                 m.field("URI", uri)
                     .field("ContactStatus", status)
                     .field("AOR", aor)
                     .field("EndpointName", endpoint)
                     .field("RoundtripUsec", roundtrip_us.unwrap_or(0))
-            })
-        }
+            }),
         Notice::Registry { channel_type, username, domain, status, cause } => {
             Event::new("Registry").with(|m| {
                 m.field("ChannelType", channel_type)

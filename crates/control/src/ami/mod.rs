@@ -38,8 +38,8 @@ use crate::crowd::Crowd;
 use crate::site::Site;
 use crate::socket::{Commands, Output};
 
-pub use events::{EVENTS, EventRow, bridge_name};
 pub(crate) use events::presentation_words;
+pub use events::{EVENTS, EventRow, bridge_name};
 pub(crate) use login::is_home;
 pub use manual::manual;
 pub use packet::{ACTION_BYTES_MAX, Action, HEADERS_MAX, LINE_BYTES_MAX, STRANGER_BYTES_MAX};

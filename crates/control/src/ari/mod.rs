@@ -77,6 +77,8 @@ pub struct AriRequest {
     pub authorization: Option<String>,
     /// The page that asks.
     pub origin: Option<String>,
+    /// How far that page is from what it asks (`Sec-Fetch-Site`).
+    pub fetch_site: Option<String>,
     /// Whom it asks, as it knows it.
     pub host: Option<String>,
     /// The answer that makes it a WebSocket, or why not, when it asks for one.
@@ -376,14 +378,11 @@ impl Ari {
     }
     /// Whether a page asks that lies elsewhere and is not among those that may.
     fn is_foreign(&self, request: &AriRequest) -> bool {
-        let Some(origin) = request.origin.as_deref() else { return false };
         let snapshot = self.site.snapshot.borrow();
-        let scheme = if request.secure { "https" } else { "http" };
-        let is_own = request.host.as_deref().is_some_and(|host| {
-            origin.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")) == Some(host)
-        });
-        let may = |allowed: &String| allowed == "*" || allowed.eq_ignore_ascii_case(origin);
-        !is_own && !snapshot.ari.general.allowed_origins.iter().any(may)
+        let (origin, host) = (request.origin.as_deref(), request.host.as_deref());
+        let asker =
+            crate::http::Asker { origin, host, site: request.fetch_site.as_deref(), secure: request.secure };
+        asker.is_foreign(&snapshot.ari.general.allowed_origins)
     }
     /// Descriptions of the operations.
     fn described(&self, request: &AriRequest, file: &str) -> Result<Outcome, Fault> {

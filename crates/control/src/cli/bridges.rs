@@ -76,12 +76,8 @@ impl Cli {
             let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
             for (id, members) in core.bridges() {
                 let (kind, technology) = kind_of(core, id);
-                let _ = writeln!(
-                    out,
-                    "{:<36} {:>5} {kind:<15} {technology}",
-                    uid_of(core, id),
-                    members.len()
-                );
+                let _ =
+                    writeln!(out, "{:<36} {:>5} {kind:<15} {technology}", uid_of(core, id), members.len());
             }
             out
         };
@@ -120,9 +116,7 @@ impl Cli {
         };
         let text = || {
             let mut out = String::new();
-            for (name, value) in
-                [("Id", &*uid_of(core, id)), ("Type", kind), ("Technology", technology)]
-            {
+            for (name, value) in [("Id", &*uid_of(core, id)), ("Type", kind), ("Technology", technology)] {
                 let _ = writeln!(out, "{name}: {value}");
             }
             if let Some(name) = conference {

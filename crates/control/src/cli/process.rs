@@ -232,11 +232,19 @@ impl Cli {
     }
 
     fn stop(&self, when: When, restart: bool) -> Said {
+        let urgency = |when| match when {
+            When::Convenient => 0,
+            When::Gracefully => 1,
+            When::Now => 2,
+        };
+        if self.site.stopping.get().is_some_and(|already| urgency(when) <= urgency(already)) {
+            return Said::failed("Ignoring asterisk shutdown request, already in progress.\n");
+        }
         self.site.wish(Wish::Stop { when, restart });
         let what = if restart { "restart" } else { "halt" };
         Said::Done(match when {
-            When::Now => String::new(),
-            When::Gracefully | When::Convenient => format!("Waiting for inactivity to perform {what}\n"),
+            When::Now | When::Gracefully => String::new(),
+            When::Convenient => format!("Waiting for inactivity to perform {what}\n"),
         })
     }
 

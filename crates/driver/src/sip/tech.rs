@@ -94,7 +94,8 @@ impl Tech for SipDriver {
             false => format!("Q.850;cause={}", cause.0),
         };
         let headers = [("Reason", reason.as_str())];
-        let silent = (cause == Cause::NONE && leg.stage != Stage::Calling) || (leg.endpoint.suppress_reason && !elsewhere);
+        let silent = (cause == Cause::NONE && leg.stage != Stage::Calling)
+            || (leg.endpoint.suppress_reason && !elsewhere);
         let headers = if silent { &headers[..0] } else { &headers[..] };
         let status = refusal_status(cause);
         let is_told = !matches!(cause, Cause::NONE | Cause::NORMAL_CLEARING | Cause::ANSWERED_ELSEWHERE);

@@ -65,9 +65,12 @@ impl Engine {
         std::mem::forget(fd);
         Ok(())
     }
-    pub(crate) fn open_manager(&mut self, snapshot: &Snapshot, wires: &Wires) -> Result<(), StartError> {
-        self.managers.listen(&mut self.net, snapshot, wires)?;
-        self.web.listen(&mut self.net, snapshot, wires)
+    /// What cannot be opened is off, which the log says; each reload tries it again.
+    pub(crate) fn open_manager(&mut self, snapshot: &Snapshot, wires: &Wires) {
+        let shut = self.managers.listen(&mut self.net, snapshot, wires);
+        let shut = shut.into_iter().chain(self.web.listen(&mut self.net, snapshot, wires));
+        let shard = self.site.shard.clone();
+        shut.for_each(|shut| shut.log(&shard));
     }
     /// What is worth saying at the start.
     pub(crate) fn say(

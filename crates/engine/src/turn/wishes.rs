@@ -36,19 +36,21 @@ impl Engine {
             }
         }
         self.take_configuration();
-        if self.site.stopping.get().is_some() && self.site.shard.core.borrow().is_idle() {
-            self.end = Some(if self.restart_wanted { End::Restart } else { End::Stop });
+        if self.end.is_none() && self.site.stopping.get().is_some() && self.site.shard.core.borrow().is_idle()
+        {
+            self.end(true);
         }
+    }
+    /// The process ends with this turn, of which watchers hear.
+    fn end(&mut self, graceful: bool) {
+        let restart = self.restart_wanted;
+        self.end = Some(if restart { End::Restart } else { End::Stop });
+        self.site.shard.core.borrow_mut().notice(|_| Some(Notice::Shutdown { graceful, restart }));
     }
     fn stop(&mut self, when: When, restart: bool) {
         self.restart_wanted = restart;
-        self.site
-            .shard
-            .core
-            .borrow_mut()
-            .notice(|_| Some(Notice::Shutdown { graceful: when != When::Now, restart }));
         match when {
-            When::Now => self.end = Some(if restart { End::Restart } else { End::Stop }),
+            When::Now => self.end(false),
             When::Gracefully => {
                 self.site.stopping.set(Some(when));
                 self.site.shard.core.borrow_mut().admission.set_closed(true);

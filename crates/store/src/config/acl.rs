@@ -149,8 +149,12 @@ impl Access {
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty()
     }
+    /// Lets nobody in, whatever else is said.
+    pub(crate) fn shut(&mut self) {
+        self.lists.push(Self::nobody());
+    }
     /// Access that nobody has; stands where a named list is missing, so that a typing error never opens a door.
-    fn nobody() -> Arc<Acl> {
+    pub(crate) fn nobody() -> Arc<Acl> {
         let mut acl = Acl::default();
         let everyone = [
             Net { address: Ipv4Addr::UNSPECIFIED.into(), mask: prefix_v4(0) },

@@ -1,5 +1,6 @@
 //! `http.conf` and `prometheus.conf`: the HTTP server, and the metrics that it serves.
 
+use super::acl::{Access, Acl, NamedAcls};
 use super::kind::{Bind, BindTo, Ciphers, Hidden, Kind, Names, Port, Text, YesNo};
 use super::{options, read_settings};
 use conf::{File, Finding, Findings, Level, Variable};
@@ -65,6 +66,91 @@ options! {
     auth_password: Hidden = "", "Password of that user.";
     auth_realm: Text = "Asterisk Prometheus Metrics", "Realm that the password is asked for.";
     @recognised {}
+}
+
+/// A section of `http.conf` with `type=restriction`: who may ask for paths that begin in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Restriction {
+    /// What paths begin with, below the prefix of the file or with it, as [`plain_path`] spells it.
+    pub path: String,
+    /// Who may ask.
+    pub access: Access,
+}
+
+impl Restriction {
+    /// Reads the sections. What is not understood lets nobody in, so that a typing error opens no door.
+    pub fn read(file: &File, named: &NamedAcls, findings: &mut Findings) -> Vec<Self> {
+        let is_one = |section: &&conf::Section| {
+            section
+                .variables
+                .iter()
+                .any(|line| line.is("type") && line.value.eq_ignore_ascii_case("restriction"))
+        };
+        file.objects().filter(is_one).map(|section| Self::of(section, named, findings)).collect()
+    }
+    fn of(section: &conf::Section, named: &NamedAcls, findings: &mut Findings) -> Self {
+        let (mut path, mut own, mut lists, mut is_shut) = (String::new(), Acl::default(), Vec::new(), false);
+        for line in &section.variables {
+            let value = line.value.trim();
+            if line.is("path") {
+                path = plain_path(value);
+            } else if line.is("acl") {
+                lists.extend(
+                    value.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()),
+                );
+            } else if line.is("permit") || line.is("deny") {
+                if let Err(item) = own.add(line.is("permit"), value) {
+                    let message =
+                        format!("`{item}` is no network; the restriction [{}] lets nobody in", section.name);
+                    findings.push(line.finding(Level::Error, message, "write 192.0.2.0/24 or 2001:db8::/32"));
+                    is_shut = true;
+                }
+            } else if !line.is("type") {
+                let message = format!("`{}` is no option of a restriction and is ignored", line.name);
+                findings.push(line.finding(
+                    Level::Warning,
+                    message,
+                    "options are path, acl, permit and deny",
+                ));
+            }
+        }
+        let mut access = named.access(&own, &lists, &section.place, findings);
+        if is_shut {
+            access.shut();
+        }
+        Self { path, access }
+    }
+    /// Whether it lets this address ask for this path, which [`plain_path`] has spelt. `prefix` is that of the file.
+    pub fn allows(&self, prefix: &str, path: &str, peer: std::net::IpAddr) -> bool {
+        let below = path.strip_prefix(plain_path(prefix).as_str()).unwrap_or(path);
+        let is_meant = path.starts_with(&self.path) || below.starts_with(&self.path);
+        !is_meant || self.access.allows(peer)
+    }
+}
+
+/// A path in one spelling, so that no other gets past a restriction: percent signs are read (RFC 3986 §2.1), slashes stand
+/// alone, letters are small, and one stands at its beginning.
+pub fn plain_path(path: &str) -> String {
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    let (mut bytes, mut rest) = (Vec::with_capacity(path.len() + 1), path.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        let hex = (first == b'%').then(|| after.first_chunk::<2>()).flatten();
+        let hex = hex.and_then(|pair| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok());
+        bytes.push(hex.unwrap_or(first).to_ascii_lowercase());
+        rest = if hex.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    let decoded = String::from_utf8_lossy(&bytes);
+    let mut out = String::with_capacity(decoded.len() + 1);
+    for part in decoded.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            let up = out.rfind('/').unwrap_or(0);
+            out.truncate(up);
+            continue;
+        }
+        out.push('/');
+        out.push_str(part);
+    }
+    out
 }
 
 /// Port of HTTPS when none is written.
