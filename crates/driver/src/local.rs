@@ -265,9 +265,13 @@ impl Tech for LocalDriver {
             .get_mut(channel)
             .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone(), c.advance_watch.take()))
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let left = core.get(channel).map(|c| (c.forwards, c.hops));
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             other.vars = vars;
+            if let Some(left) = left {
+                (other.forwards, other.hops) = left;
+            }
             // Who follows the call follows what the other half comes to.
             other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {

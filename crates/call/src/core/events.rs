@@ -61,6 +61,11 @@ impl Core {
             ChanEvent::Unhold => channel.held = false,
             _ => {}
         }
+        let is_hold = matches!(event, ChanEvent::Hold | ChanEvent::Unhold);
+        if is_hold && let Some(bridge) = channel.bridge {
+            self.touch_bridge(bridge);
+        }
+        let Some(channel) = self.get_mut(id) else { return };
         if channel.keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
             return;
         }
@@ -78,7 +83,7 @@ impl Core {
     }
     /// The other side has ended the call (driver). The story ends by it; the first cause stays.
     pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
-        if self.end(id, cause, source) {
+        if !self.end_after_exchange(id, cause, source) && self.end(id, cause, source) {
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
         }
     }
