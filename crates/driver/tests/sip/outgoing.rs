@@ -574,7 +574,7 @@ fn device_states_follow_the_calls() {
     assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse);
     assert_eq!(state(&lab, "alice"), DeviceState::Unavailable);
     assert_eq!(state(&lab, "carol"), DeviceState::Invalid);
-    let mut trunk = Phone::new("trunk");
+    let trunk = Phone::new("trunk");
     lab.dial("trunk").unwrap();
     let invite = lab.sent();
     assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse, "called, and not ringing yet");
