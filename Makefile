@@ -92,7 +92,7 @@ test-tools: build-tools oracle-tools $(PYTHON) $(NODE)
 	@.ci/need unixodbc odbc-mariadb odbc-postgresql libsqliteodbc || echo "skipped: tests through unixODBC, which is not installed"
 	@.ci/need sqlite3 mariadb-server postgresql || echo "skipped: tests with SQLite's shell, MariaDB and PostgreSQL, which are not installed"
 	@.ci/need espeak-ng asterisk-core-sounds-en-gsm || echo "skipped: tests with espeak-ng and Debian's prompts, which are not installed"
-	@.ci/need sip-tester baresip sipsak linphone-cli iaxmodem tshark tcpdump opus-tools xz-utils iproute2 ethtool openssl || echo "skipped: tests with SIPp, baresip, sipsak, linphone, iaxmodem, tshark, opusinfo and openssl, which are not installed"
+	@.ci/need sip-tester baresip sipsak linphone-cli iaxmodem tshark tcpdump opus-tools xz-utils iproute2 ethtool openssl fail2ban || echo "skipped: tests with SIPp, baresip, sipsak, linphone, iaxmodem, tshark, opusinfo, openssl and fail2ban, which are not installed"
 
 # C libraries that codecs are compared with.
 oracle-tools:

@@ -331,6 +331,11 @@ pub struct Channel {
     pub outgoing: bool,
     /// Held by its user.
     pub held: bool,
+    /// How often a call may still be sent on from here: each channel that is called for another has one less
+    /// (`CHANNEL(max_forwards)`).
+    pub forwards: i32,
+    /// Hops that the call may still take, when it came with a number of them (Max-Forwards of RFC 3261 §8.1.1.6).
+    pub hops: Option<u8>,
     /// When it was made.
     pub created: Instant,
     /// Wall time of the same, microseconds since the epoch.

@@ -132,6 +132,8 @@ pub struct Core {
     pub agi_debug: bool,
     /// Exchanges of channels that drivers have asked for.
     pub(crate) exchanges: Vec<crate::Exchange>,
+    /// Ends of calls that came while somebody was about to take their place.
+    pub(crate) late_ends: Vec<(ChannelId, Cause, String)>,
     /// Who is to take seats in conferences, as drivers have asked.
     pub(crate) stand_ins: Vec<crate::StandIn>,
     pub(crate) couplings: Vec<crate::Coupling>,
@@ -234,6 +236,7 @@ impl Core {
             signals: Vec::new(),
             last_murmur: 0,
             exchanges: Vec::new(),
+            late_ends: Vec::new(),
             stand_ins: Vec::new(),
             couplings: Vec::new(),
             documents: Default::default(),

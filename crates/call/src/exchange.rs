@@ -73,6 +73,33 @@ impl Core {
         self.exchanges.push(exchange);
     }
 
+    /// Whether somebody is about to take the place of this channel: that was accepted, and is not undone by what comes
+    /// before the shard's next turn. Whoever sends a call on may hang up in the same breath.
+    fn is_to_be_taken(&self, id: ChannelId) -> bool {
+        self.exchanges.iter().any(|exchange| exchange.place == id)
+            || self.stand_ins.iter().any(|stand_in| stand_in.place == id)
+            || self.couplings.iter().any(|coupling| coupling.places.contains(&id))
+    }
+    /// Keeps the end of a call for after the exchange that it would have overtaken.
+    pub(crate) fn end_after_exchange(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {
+        let waits = self.is_to_be_taken(id);
+        if waits {
+            self.late_ends.push((id, cause, source.to_owned()));
+        }
+        waits
+    }
+    /// What was to be done with places has been tried: where it was done the one who left is gone already, elsewhere the
+    /// call ends as it was to.
+    fn end_late(&mut self, tried: &[(ChannelId, bool)]) {
+        for (id, cause, source) in std::mem::take(&mut self.late_ends) {
+            match tried.iter().find(|(place, _)| *place == id) {
+                Some((_, true)) => {}
+                Some((_, false)) => self.remote_hangup(id, cause, &source),
+                None => self.late_ends.push((id, cause, source)),
+            }
+        }
+    }
+
     /// Changes the places of two channels.
     fn exchange(&mut self, place: ChannelId, newcomer: ChannelId) {
         let streams = |core: &Self| (stream(core, place), stream(core, newcomer));
@@ -305,7 +332,9 @@ impl Shard {
     pub(crate) fn exchange_pending(&self) {
         let wanted = std::mem::take(&mut self.core.borrow_mut().exchanges);
         for exchange in wanted {
-            self.exchange(exchange);
+            let place = exchange.place;
+            let done = self.exchange(exchange);
+            self.core.borrow_mut().end_late(&[(place, done)]);
         }
     }
 
@@ -314,7 +343,9 @@ impl Shard {
         let wanted = std::mem::take(&mut self.core.borrow_mut().stand_ins);
         for stand_in in wanted {
             let (place, watch) = (stand_in.place, stand_in.watch);
-            if self.seat(stand_in).is_none() {
+            let done = self.seat(stand_in).is_some();
+            self.core.borrow_mut().end_late(&[(place, done)]);
+            if !done {
                 let mut core = self.core.borrow_mut();
                 core.advances.extend(watch.map(|token| (token, Advance::Failed(Cause::SWITCH_CONGESTION))));
                 core.request_hangup(place, Cause::NORMAL_CLEARING);
@@ -368,7 +399,9 @@ impl Shard {
     pub(crate) fn couple_pending(&self) {
         let wanted = std::mem::take(&mut self.core.borrow_mut().couplings);
         for Coupling { places } in wanted {
-            if self.couple(places).is_none() {
+            let done = self.couple(places).is_some();
+            self.core.borrow_mut().end_late(&places.map(|place| (place, done)));
+            if !done {
                 let mut core = self.core.borrow_mut();
                 core.log(
                     Level::Warning,
@@ -428,7 +461,8 @@ impl Shard {
         Some(())
     }
 
-    fn exchange(&self, wanted: Exchange) {
+    /// Carries one out; whether it was.
+    fn exchange(&self, wanted: Exchange) -> bool {
         let Exchange { place, newcomer, leaving, is_fresh, answers, notice, cause } = wanted;
         let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
         {
@@ -441,7 +475,7 @@ impl Shard {
                     // Nobody else knows of it.
                     self.finish(newcomer, cause);
                 }
-                return;
+                return false;
             }
             // A transfer names the bridges that were; a Local channel is out of the way when the exchange is done.
             if let Some(transfer) = notice.as_ref().filter(|_| is_transfer) {
@@ -475,10 +509,12 @@ impl Shard {
             }
         }
         if !is_fresh {
-            return core.request_hangup(newcomer, cause);
+            core.request_hangup(newcomer, cause);
+            return true;
         }
         drop(core);
         self.finish(newcomer, cause);
+        true
     }
 
     /// Who talks to whom is another: both sides of a bridge are told by the story that has it, and whoever came into an

@@ -99,7 +99,7 @@ pub use services::{
     MediaRefused, MusicAnswer, NoOutside, Outside, Progress, Recorder, RecorderState, Services, Take,
     WallClock,
 };
-pub use shard::{Shard, panic_text};
+pub use shard::{FORWARDS, Shard, panic_text};
 pub use switches::{SwitchAnswer, SwitchQuestion, Switches};
 pub use tech::{Indication, Request, Tech};
 pub use tones::{ToneCounts, ToneSide};

@@ -25,6 +25,9 @@ pub struct Shard {
     pub(crate) exec: RefCell<Executor>,
 }
 
+/// How often one call is sent on before it counts as going in a circle (the field's default of `CHANNEL(max_forwards)`).
+pub const FORWARDS: i32 = 20;
+
 impl Shard {
     /// A shard without technologies.
     pub fn new(core: Core) -> Rc<Self> {
@@ -84,7 +87,23 @@ impl Shard {
     pub fn request(&self, tech: &str, request: &Request) -> Result<ChannelId, Cause> {
         let tech = self.tech_named(tech).ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;
         let mut tech = tech.borrow_mut();
-        tech.request(&mut self.core.borrow_mut(), request)
+        let core = &mut *self.core.borrow_mut();
+        let from = request.requestor.and_then(|id| core.get(id));
+        let (forwards, hops) = from.map_or((FORWARDS, None), |from| (from.forwards, from.hops));
+        if forwards <= 0 {
+            let name = from.map(|from| from.name.to_string()).unwrap_or_default();
+            let line = format!("cannot place a call from channel '{name}': max forwards exceeded");
+            core.log(crate::Level::Warning, "max_forwards", &line);
+            return Err(Cause::NO_ROUTE_DESTINATION);
+        }
+        let made = tech.request(core, request)?;
+        if request.requestor.is_some()
+            && let Some(channel) = core.get_mut(made)
+        {
+            channel.forwards = forwards - 1;
+            channel.hops = hops.map(|hops| hops.saturating_sub(1));
+        }
+        Ok(made)
     }
     /// Answers an incoming channel; nothing happens when it is up.
     pub fn answer(&self, id: ChannelId) {

@@ -452,6 +452,8 @@ impl Http {
             if given.is_some() {
                 let home = || crate::ami::is_home(&self.site, peer.ip());
                 let mut core = self.site.shard.core.borrow_mut();
+                let line = format!("{} failed to authenticate as '{METRICS_USER}'", peer.ip().to_canonical());
+                core.log(call::Level::Notice, "http", &line);
                 core.password_refused("HTTP", peer.ip(), METRICS_USER, home);
             }
             let realm = prometheus.auth_realm.replace(['"', '\\', '\r', '\n'], "");

@@ -281,10 +281,14 @@ impl Tech for LocalDriver {
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let told: Vec<(String, String)> =
             vars.iter().map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect();
+        let left = core.get(channel).map(|c| (c.forwards, c.hops));
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             other.vars = vars;
             other.connected = own;
+            if let Some(left) = left {
+                (other.forwards, other.hops) = left;
+            }
             // Who follows the call follows what the other half comes to.
             other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {

@@ -128,3 +128,40 @@ fn an_ear_is_two_answered_halves_of_which_neither_outlives_the_other() {
         assert!(left, "the other is told");
     }
 }
+
+/// A call is sent on so often and no more (`CHANNEL(max_forwards)`): each channel that is called for another has one less.
+#[test]
+fn a_dialplan_that_dials_itself_ends() {
+    for (name, left, hops, hops_left) in
+        [("as the field has it", None, None, None), ("as the dialplan says", Some(3), Some(70), Some(67))]
+    {
+        let mut lab = Lab::new();
+        let mut at = lab.request("100@sales/n").unwrap();
+        {
+            let mut core = lab.world.shard.core.borrow_mut();
+            let caller = core.get_mut(at).unwrap();
+            (caller.forwards, caller.hops) = (left.unwrap_or(caller.forwards), hops);
+        }
+        at = lab.call(at);
+        let mut rounds = 0;
+        let refused = loop {
+            let request =
+                Request { resource: "100@sales/n".to_owned(), requestor: Some(at), ..Request::default() };
+            let made = lab.world.shard.request("Local", &request);
+            match made {
+                Ok(first) => at = lab.call(first),
+                Err(cause) => break cause,
+            }
+            rounds += 1;
+            assert!(rounds <= 100, "{name}: it goes on for ever");
+        };
+        assert_eq!(
+            (refused, rounds),
+            (Cause::NO_ROUTE_DESTINATION, left.unwrap_or(call::FORWARDS)),
+            "{name}"
+        );
+        assert_eq!(lab.world.shard.core.borrow().get(at).unwrap().hops, hops_left, "{name}");
+        let log = lab.world.log(call::Level::Warning);
+        assert!(log.last().is_some_and(|line| line.contains("max forwards exceeded")), "{name}: {log:?}");
+    }
+}

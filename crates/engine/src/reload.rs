@@ -53,6 +53,10 @@ pub(crate) fn limits(snapshot: &Snapshot, asked: Asked) -> Limits {
     }
 }
 
+/// What a finding says, wherever in its file that is: lines move when others are added.
+pub(crate) fn without_line(finding: &Finding) -> String {
+    format!("{}: {}", finding.place.file, finding.message)
+}
 /// The errors among findings, as text.
 pub(crate) fn errors(findings: &Findings) -> BTreeSet<String> {
     findings.iter().filter(|finding| finding.level == conf::Level::Error).map(one_line).collect()
@@ -85,6 +89,8 @@ pub(crate) struct Loader {
     /// Errors of the configuration in force: what was wrong before does not stand in the way of what is new and right.
     pub(crate) errors: RefCell<BTreeSet<String>>,
     pub(crate) prepared: RefCell<Option<Prepared>>,
+    /// What the log has been told of the configuration in force; a reload tells it what is new.
+    pub(crate) told: RefCell<BTreeSet<String>>,
     /// The databases, once a file has described one.
     pub(crate) databases: RefCell<Option<Shared>>,
     /// Files that lie in them whole.
@@ -136,7 +142,14 @@ impl Loader {
             core.notice(|_| Some(Notice::Reload { module, status: 1 }));
         }
         let level = if taken { Level::Warning } else { Level::Error };
-        outcome.said.iter().for_each(|line| core.log(level, "reload", line));
+        {
+            let told = self.told.borrow();
+            let news = findings.iter().filter(|finding| !taken || !told.contains(&without_line(finding)));
+            news.for_each(|finding| core.log(level, "reload", &one_line(finding)));
+        }
+        if taken {
+            *self.told.borrow_mut() = findings.iter().map(without_line).collect();
+        }
         *site.last_reload.borrow_mut() = outcome.clone();
         outcome
     }

@@ -376,12 +376,12 @@ impl<'a> Message<'a> {
     pub fn contact(&self) -> Option<NameAddr<'a>> {
         self.contacts().find_map(Contact::addr)
     }
-    /// The Contact that its sender likes best: the first of those with the highest `q`, which is 1 where it does not stand
-    /// (RFC 3261 §8.1.3.4, §20.10).
-    pub fn preferred_contact(&self) -> Option<NameAddr<'a>> {
-        let q = |contact: &NameAddr<'_>| contact.q().unwrap_or(1000);
-        let addresses = self.contacts().filter_map(Contact::addr);
-        addresses.reduce(|best, next| if q(&next) > q(&best) { next } else { best })
+    /// The addresses among its Contacts in the order in which their sender likes them: by `q`, which is 1 where it does not
+    /// stand, and those that are liked alike as they stand (RFC 3261 §8.1.3.4, §20.10).
+    pub fn preferred_contacts(&self) -> Vec<NameAddr<'a>> {
+        let mut addresses: Vec<_> = self.contacts().filter_map(Contact::addr).collect();
+        addresses.sort_by_key(|contact| core::cmp::Reverse(contact.q().unwrap_or(1000)));
+        addresses
     }
     /// Every Route that can be read, in order.
     pub fn routes(&self) -> impl Iterator<Item = NameAddr<'a>> + use<'a> {

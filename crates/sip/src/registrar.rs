@@ -399,7 +399,12 @@ fn items<'a>(request: &Message<'a>, rules: &Rules) -> Result<Option<Vec<Item<'a>
                 if addr.uri.as_bytes().len() > FIELD_BYTES_MAX {
                     return Err(Refusal::Malformed);
                 }
+                // What no request can be sent to may be taken away, if it ever was there.
+                let is_reached = addr.uri.can_be_sent_to();
                 let seconds = addr.expires().or(request.expires()).unwrap_or(rules.default_expiration);
+                if seconds > 0 && !is_reached {
+                    return Err(Refusal::Malformed);
+                }
                 if seconds > 0 && seconds < rules.minimum_expiration {
                     return Err(Refusal::TooBrief(rules.minimum_expiration));
                 }

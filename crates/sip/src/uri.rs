@@ -186,6 +186,10 @@ impl<'a> Uri<'a> {
     pub const fn is_sip(&self) -> bool {
         matches!(self.scheme, Scheme::Sip | Scheme::Sips)
     }
+    /// Whether a request can be sent there: the scheme is `sip` or `sips`, and there is a host.
+    pub fn can_be_sent_to(&self) -> bool {
+        self.is_sip() && !self.host.as_bytes().is_empty()
+    }
     /// The user part with percent-encoding undone.
     pub fn user_decoded(&self) -> Cow<'a, [u8]> {
         percent_decode(self.user)

@@ -34,6 +34,7 @@ fn package_of(program: &str) -> &str {
         "sipp" => "sip-tester",
         "xz" => "xz-utils",
         "linphonec" => "linphone-cli",
+        "fail2ban-regex" => "fail2ban",
         other => other,
     }
 }

@@ -118,3 +118,45 @@ fn managers_and_metrics_are_counted_as_phones_are() {
     server.cli("core unban all");
     assert_eq!(good().as_deref(), Some("Response: Success"));
 }
+
+/// The stock filter of fail2ban finds everybody who was refused, by the log of the messages and by that of security alone.
+#[test]
+fn the_stock_filter_of_fail2ban_finds_who_was_refused() {
+    if !e2e::installed(&["fail2ban-regex"]) {
+        return;
+    }
+    let filter = std::path::Path::new("/etc/fail2ban/filter.d/asterisk.conf");
+    let site = site("bans-filter").add(
+        "logger.conf",
+        "[general]\n[logfiles]\nfull => notice,warning,error,verbose,security\n\
+         messages => notice,warning,error\nsecurity => security\n",
+    );
+    let server = Server::start(site);
+    let places: Vec<_> = (0..3).map(|_| address()).collect();
+    for (place, name, secret) in [(places[0], "alice", "wrong"), (places[1], "nobody", "wrong")] {
+        let mut guesser = Phone::at(place, server.site.sip, name);
+        guesser.secret = secret.to_owned();
+        assert_eq!(status(&guesser.register(300)), Some(401));
+    }
+    let mut caller = Phone::at(places[2], server.site.sip, "stranger");
+    caller.secret = "wrong".to_owned();
+    assert_eq!(status(&caller.call("600")), Some(401));
+    login(&server, "admin", "wrong");
+    server.until_logged(&["Request 'INVITE'", &places[2].to_string()]);
+    server.until_logged(&["failed to authenticate as 'admin'"]);
+    let names = ["a wrong password", "an unknown user", "a call of a stranger"];
+    for log in ["messages", "security"] {
+        let file = server.site.place.join(format!("log/{log}"));
+        let found = std::process::Command::new("fail2ban-regex")
+            .args(["-v", "--usedns=no"])
+            .args([file.as_path(), filter])
+            .output()
+            .expect("fail2ban-regex runs");
+        let found = String::from_utf8_lossy(&found.stdout).into_owned();
+        let found = found.split("Ignoreregex").next().unwrap_or_default();
+        for (name, place) in names.iter().zip(&places) {
+            assert!(found.contains(&format!(" {place} ")), "{log}: {name}, {place}:\n{found}");
+        }
+        assert!(found.contains(" 127.0.0.1 "), "{log}: a manager with a wrong password:\n{found}");
+    }
+}

@@ -79,7 +79,7 @@ fn log(call: &Call, text: &str) -> Outcome {
         }
     };
     let at = call.here().location();
-    let place = format!("Ext. {}@{}:{}", at.exten, at.context, at.priority);
+    let place = format!("Ext. {}", at.exten);
     call.chan.core(|core| core.log(level, &place, message.trim_start()));
     Ok(Flow::Continue)
 }

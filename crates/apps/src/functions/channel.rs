@@ -79,7 +79,7 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "secure_bridge_signaling" => kept_yes(c, call::SECURE_SIGNALING),
         "secure_bridge_media" => kept_yes(c, call::SECURE_MEDIA),
         "checkhangup" => u8::from(c.hangup.is_some()).to_string(),
-        "max_forwards" => c.vars.get_name(&hidden(item)).unwrap_or("20").to_owned(),
+        "max_forwards" => c.forwards.to_string(),
         "callid" => c.linkedid.to_string(),
         "onhold" => u8::from(c.held).to_string(),
         _ => return None,
@@ -119,7 +119,7 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
     let written = call.chan.with(|c| write_item(c, &item, value)).map_err(gone)?;
     match written {
         Some(result) => result,
-        None if item == "max_forwards" || HIDDEN.contains(&item.as_str()) => {
+        None if HIDDEN.contains(&item.as_str()) => {
             let name = hidden(&item);
             let _ =
                 call.chan.with(|c| c.vars.set(dialplan::Var::named(&name), value, dialplan::Inherit::Always));
@@ -134,6 +134,7 @@ const HIDDEN: &[&str] = &["caller_url"];
 
 fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
     match item {
+        "max_forwards" => c.forwards = value.trim().parse().ok()?,
         "language" => c.language = value.trim().to_owned(),
         "callgroup" | "pickupgroup" | "namedcallgroup" | "namedpickupgroup" => {
             let own = Rc::make_mut(&mut c.pickup);

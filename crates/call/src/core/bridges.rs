@@ -199,6 +199,24 @@ impl Core {
         });
         self.log_bridge(CelKind::BridgeEnter, bridge, id);
         self.bridge_changed(bridge);
+        self.hold_changes(bridge, id);
+    }
+    /// Somebody has come to a bridge or left it: who is held there is another one.
+    fn hold_changes(&mut self, bridge: BridgeId, id: ChannelId) {
+        let holds = |core: &Self, id| core.get(id).is_some_and(|channel| channel.held);
+        if holds(self, id) || self.bridge_members(bridge).iter().any(|member| holds(self, *member)) {
+            self.touch_device(id);
+            self.touch_bridge(bridge);
+        }
+    }
+    /// Whether the other one in a bridge of two has put this channel on hold.
+    pub fn is_on_hold(&self, id: ChannelId) -> bool {
+        let members =
+            self.get(id).and_then(|channel| channel.bridge).map(|bridge| self.bridge_members(bridge));
+        match members {
+            Some(&[a, b]) => self.get(if a == id { b } else { a }).is_some_and(|other| other.held),
+            _ => false,
+        }
     }
     pub(crate) fn bridge_leave(&mut self, bridge: BridgeId, id: ChannelId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
@@ -224,6 +242,7 @@ impl Core {
         if members.len() > 2 {
             self.bridge_changed(bridge);
         }
+        self.hold_changes(bridge, id);
     }
     /// Takes a channel out of a bridge; whoever calls this tells watchers.
     pub(crate) fn forget_member(&mut self, bridge: BridgeId, id: ChannelId) {
@@ -234,6 +253,7 @@ impl Core {
             channel.bridge = None;
         }
         self.regroup(id);
+        self.hold_changes(bridge, id);
     }
     pub(crate) fn bridge_destroy(&mut self, bridge: BridgeId) {
         let Some(mut shown) = self.bridge_snapshot(bridge) else { return };

@@ -100,6 +100,8 @@ impl Core {
             has_pbx: false,
             outgoing: new.outgoing,
             held: false,
+            forwards: crate::FORWARDS,
+            hops: None,
             created: self.now,
             created_wall: wall,
             answered: None,

@@ -61,12 +61,14 @@ impl Core {
             ChanEvent::Unhold => channel.held = false,
             _ => {}
         }
-        let keeps_holds = channel.keeps_holds;
-        if matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+        let is_hold = matches!(event, ChanEvent::Hold | ChanEvent::Unhold);
+        let (keeps_holds, bridge) = (channel.keeps_holds, channel.bridge);
+        if is_hold && let Some(bridge) = bridge {
+            self.touch_bridge(bridge);
             self.bridge_holds(id);
         }
         let Some(channel) = self.get_mut(id) else { return };
-        if keeps_holds && matches!(event, ChanEvent::Hold | ChanEvent::Unhold) {
+        if keeps_holds && is_hold {
             return;
         }
         if channel.events.len() >= EVENTS_MAX {
@@ -83,7 +85,7 @@ impl Core {
     }
     /// The other side has ended the call (driver). The story ends by it; the first cause stays.
     pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
-        if self.end(id, cause, source) {
+        if !self.end_after_exchange(id, cause, source) && self.end(id, cause, source) {
             let status =
                 source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
             if let Some(channel) = self.get_mut(id) {

@@ -57,7 +57,13 @@ impl Core {
     pub(crate) fn speak_of(&mut self, owner: Option<ChannelId>) {
         self.speaking = owner.and_then(|id| self.get(id)).map(|channel| channel.call_number);
     }
-    pub(super) fn touch_device(&mut self, id: ChannelId) {
+    /// Who is in a bridge may be held from here on, or no more.
+    pub(crate) fn touch_bridge(&mut self, bridge: base::BridgeId) {
+        for member in self.bridge_members(bridge).to_vec() {
+            self.touch_device(member);
+        }
+    }
+    pub(crate) fn touch_device(&mut self, id: ChannelId) {
         let Some(channel) = self.get(id) else { return };
         let device = channel.name.rsplit_once('-').map_or(&*channel.name, |(device, _)| device).to_owned();
         if self.touched_devices.last() != Some(&device) {

@@ -113,7 +113,7 @@ impl IaxDriver {
             && (number == NUMBER_LATER || (number.is_empty() && reach != Reach::Whole));
         if reach != Reach::Whole && !later {
             let line = format!(
-                "Call from '{}' ({}) to extension '{}' rejected because it is not found in context '{}'.",
+                "Call from '{}' ({}) to extension '{}' rejected because extension not found in context '{}'.",
                 user.name,
                 request.from,
                 security::shown(exten),

@@ -246,11 +246,13 @@ impl IaxDriver {
     fn failed(&mut self, core: &mut Core, at: At, asked: Asked) {
         let Asked { wish, name, request } = asked;
         let (now, from) = (core.now, request.from);
-        let what = if wish.calls() { "a call" } else { "a registration" };
-        let line = format!(
-            "{what} of '{}' failed for '{from}': no such name or wrong password",
-            security::shown(&name)
-        );
+        // The words that fail2ban and its kin look for.
+        let (ip, shown) = (from.ip().to_canonical(), security::shown(&name));
+        let line = match (wish.is_known(), wish.calls()) {
+            (true, _) => format!("Host {ip} failed MD5 authentication for '{shown}'"),
+            (false, true) => format!("Host {ip} failed to authenticate as '{shown}'"),
+            (false, false) => format!("No registration for peer '{shown}' (from {ip})"),
+        };
         core.log(Level::Notice, "chan_iax2", &line);
         if wish.is_known() {
             self.tell_attempt(core, at, from, "ChallengeResponseFailed", &name);

@@ -171,9 +171,10 @@ impl Tech for IaxDriver {
         let (mut busy, mut ringing, mut held) = (0_u32, 0_u32, 0_u32);
         for leg in self.legs.values().filter(|leg| leg.party.name() == name) {
             match core.get(leg.channel).map(|entry| entry.state) {
+                Some(_) if core.is_on_hold(leg.channel) => held += 1,
                 Some(ChanState::Ringing) => ringing += 1,
-                Some(ChanState::Up) if leg.held => held += 1,
-                Some(ChanState::Down) if leg.stage == Stage::Idle => {}
+                // Called, and not ringing yet: as free as before.
+                Some(ChanState::Down) => {}
                 Some(_) => busy += 1,
                 None => {}
             }
@@ -183,9 +184,9 @@ impl Tech for IaxDriver {
         let answers = !matches!(self.peer_state(peer), PeerState::Unreachable | PeerState::Lagged(_));
         match () {
             () if ringing > 0 && busy > 0 => DeviceState::RingInUse,
+            () if busy > 0 => DeviceState::InUse,
             () if ringing > 0 => DeviceState::Ringing,
-            () if held > 0 && busy == 0 => DeviceState::OnHold,
-            () if busy + held > 0 => DeviceState::InUse,
+            () if held > 0 => DeviceState::OnHold,
             () if there && answers => DeviceState::NotInUse,
             () => DeviceState::Unavailable,
         }

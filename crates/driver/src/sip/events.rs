@@ -1,17 +1,24 @@
 //! What the SIP machines report, told to the call core.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
 
 use ::sip::header::MediaType;
 use ::sip::sdp::{FaxStream, Negotiated};
-use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, Incoming, ServerId, SubscriptionId};
+use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, Flow, Incoming, ServerId, SubscriptionId};
 use ::sip::{HeaderName, Message, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
 use call::{ChanEvent, Core, Notice};
 
 use super::leg::Stage;
 use super::session::Terms;
-use super::{SipDriver, identity};
+use super::{Patience, SipDriver, identity};
+
+/// Lines in the log of messages that cannot be read, from one address and from all within [`UNREAD_PERIOD`]: enough to
+/// see what is wrong with a peer, and less than what strangers could fill a disk with.
+const UNREAD_LINES_MAX: u32 = 8;
+const UNREAD_LINES_ALL_MAX: u32 = 64;
+const UNREAD_PERIOD: Duration = Duration::from_secs(10);
 
 /// The dialog an event belongs to.
 pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
@@ -207,11 +214,24 @@ impl SipDriver {
                 }
             }
             Event::Withdrawn { request, .. } => self.fax_withdrawn(request),
-            // Strangers' nonsense was answered by the stack.
-            Event::Response { .. } | Event::Malformed { .. } => {}
+            Event::Malformed { source, what } => self.unread(core, source, &what),
+            Event::Response { .. } => {}
         }
     }
 
+    /// A message that cannot be read, which the stack has seen to: people learn which header, and why. Who sends many is
+    /// not told of each.
+    fn unread(&mut self, core: &mut Core, source: Flow, what: &str) {
+        let all = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let mut counted = |from, count| {
+            let patience = Patience { count: 0, period: UNREAD_PERIOD, prune: UNREAD_PERIOD };
+            self.unread.comes(from, patience, core.now).is_some_and(|sofar| sofar <= count)
+        };
+        if counted(source.remote.ip(), UNREAD_LINES_MAX) && counted(all, UNREAD_LINES_ALL_MAX) {
+            let line = format!("{} {}: {what}", source.protocol.name(), source.remote);
+            core.log(call::Level::Warning, "res_pjsip", &line);
+        }
+    }
     /// The dialog is gone: its channel ends.
     fn over(&mut self, core: &mut Core, dialog: DialogId, cause: Cause, source: &str) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
@@ -414,6 +434,15 @@ impl SipDriver {
         if self.by_another_flow(core, dialog, failure) {
             return;
         }
+        // RFC 3261 §8.1.3.4, §16.7: whom a 3xx has named is called until one answers, or one speaks for all.
+        let goes_on = matches!(
+            failure,
+            Failure::Refused { status: 400..=599, .. } | Failure::Timeout | Failure::Transport
+        );
+        let handle = self.legs.by_dialog(dialog);
+        if goes_on && handle.is_some_and(|handle| self.by_another_target(core, handle)) {
+            return;
+        }
         let (cause, source) = match failure {
             Failure::Refused { status: status @ 300..=399, message } => {
                 if self.redirected(core, dialog, message) {
@@ -439,24 +468,31 @@ impl SipDriver {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
         sent_on(core, leg.channel, &view);
-        let user = view
-            .preferred_contact()
-            .map(|contact| identity::text(&contact.uri.user_decoded()))
-            .unwrap_or_default();
-        // What would end the number in a dial string has no place in one.
+        if leg.endpoint.redirect == super::Redirect::UriPjsip {
+            let line = format!("'{}' sends the call to nobody whom we can call", leg.endpoint.name);
+            return core.log(call::Level::Notice, "chan_pjsip", &line);
+        }
+        // What would end the number, or the URI, in a dial string has no place in one.
         let plain = |c: char| c.is_ascii_alphanumeric() || "+*#-_.".contains(c);
+        let delimits = ['&', '|', ',', '^', '/', '"', '$', '{', '}', '\\', ' '];
         let (channel, context) = (leg.channel, leg.endpoint.context.clone());
+        let contacts = view.preferred_contacts();
         if leg.endpoint.redirect == super::Redirect::UriCore {
-            let uri = view
-                .preferred_contact()
-                .map(|contact| identity::text(contact.uri.as_bytes()))
-                .unwrap_or_default();
-            if !uri.is_empty() && !uri.contains(['&', '|', ',', '^', '/', '"', '$', '{', '}', '\\', ' ']) {
+            let mut uris = contacts
+                .iter()
+                .filter(|contact| contact.uri.can_be_sent_to())
+                .map(|contact| identity::text(contact.uri.as_bytes()));
+            if let Some(uri) = uris.find(|uri| !uri.contains(delimits)) {
                 let name = &leg.endpoint.name;
                 return core.push_event(channel, ChanEvent::Forwarded(format!("PJSIP/{name}/{uri}")));
             }
         }
-        if !user.is_empty() && user.chars().all(plain) {
+        let user = contacts
+            .iter()
+            .map(|contact| identity::text(&contact.uri.user_decoded()))
+            .find(|user| !user.is_empty() && user.chars().all(plain))
+            .unwrap_or_default();
+        if !user.is_empty() {
             core.push_event(channel, ChanEvent::Forwarded(format!("Local/{user}@{context}")));
         } else {
             let line = format!("'{}' forwards the call to a contact without a number", leg.endpoint.name);

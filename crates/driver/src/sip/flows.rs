@@ -128,7 +128,7 @@ impl SipDriver {
         let name = core.get(channel).map(|c| c.name.to_string()).unwrap_or_default();
         let line = format!("{name}: a flow of '{}' is lost, its next one is tried", endpoint.name);
         core.log(Level::Verbose(3), "res_pjsip_outbound", &line);
-        self.call_anew(core, handle, dialog, route);
+        self.call_anew(core, handle, Some(dialog), route);
         true
     }
     /// The proxy that kept a flow says that it is no more (430): so is its binding.

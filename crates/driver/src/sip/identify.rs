@@ -18,18 +18,13 @@ pub(crate) struct Arrival<'a> {
     pub(crate) transport: &'a str,
 }
 
-/// Finds the endpoint of a request, in the configured order. An endpoint whose own access list refuses the source is
-/// not found, so that the answer is the one strangers get.
+/// Finds the endpoint of a request, in the configured order, whatever access lists say: [`may_send`], [`let_in`].
 pub(crate) fn endpoint_of(
     config: &Config,
     message: &Message<'_>,
     came: &Arrival<'_>,
 ) -> Option<Rc<Endpoint>> {
-    if !may_send(config, came) {
-        return None;
-    }
-    let found = config.order.iter().find_map(|way| by(config, *way, message, came))?;
-    let_in(found, came)
+    config.order.iter().find_map(|way| by(config, *way, message, came))
 }
 
 /// Whether anybody at this address may send SIP.
@@ -37,7 +32,7 @@ pub(crate) fn may_send(config: &Config, came: &Arrival<'_>) -> bool {
     config.access.as_ref().is_none_or(|allowed| allowed(came.source))
 }
 
-/// The endpoint, if its own access list allows the source.
+/// The endpoint, if its own access list allows the source; whom it refuses gets the answer that strangers get.
 pub(crate) fn let_in(found: Rc<Endpoint>, came: &Arrival<'_>) -> Option<Rc<Endpoint>> {
     let allowed = found.access.as_ref().is_none_or(|allowed| allowed(came.source));
     allowed.then_some(found)

@@ -141,6 +141,7 @@ pub(crate) fn from(endpoint: &Endpoint, connected: &PartyId, own_host: &str, def
         (false, "") => (connected.name(), default_user),
         (false, number) => (connected.name(), number),
     };
+    let name = if connected.name_presentation.is_hidden() && !hidden { "" } else { name };
     let user = if endpoint.from_user.is_empty() { number } else { &endpoint.from_user };
     let host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
     name_addr(name, user, host, endpoint.user_eq_phone)

@@ -1,6 +1,6 @@
 //! Calls that come in: who it is, whether it may, where it goes, and what is agreed.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use ::sip::digest::Credentials;
@@ -23,6 +23,28 @@ const EXTEN_BYTES_MAX: usize = 80;
 
 /// Why most numbers are refused, in the words that tools look for.
 const NOT_FOUND: &str = "extension not found";
+
+/// Why a request is refused, in the words that fail2ban and its kin look for.
+const NO_ENDPOINT: &str = "No matching endpoint found";
+const NOT_ALLOWED: &str = "Not match Endpoint ACL";
+const NOT_PROVED: &str = "Failed to authenticate";
+pub(crate) const CONTACT_NOT_ALLOWED: &str = "Not match Endpoint Contact ACL";
+
+/// Logs a request that is refused, in the field's line. What a stranger wrote holds nothing that delimits there.
+pub(crate) fn note_refusal(core: &mut Core, message: &Message<'_>, source: Flow, why: &str) {
+    let shown = |bytes: &[u8]| security::shown(&identity::text(bytes));
+    let from = message.from();
+    let name = from.as_ref().map(|from| shown(&from.display_name())).filter(|name| !name.is_empty());
+    let name = name.map(|name| format!("\"{name}\" ")).unwrap_or_default();
+    let uri = from.as_ref().map(|from| shown(from.uri.as_bytes())).unwrap_or_default();
+    let call_id = shown(message.call_id().unwrap_or_default()).replace(')', "");
+    let remote = SocketAddr::new(source.remote.ip().to_canonical(), source.remote.port());
+    let line = format!(
+        "Request '{}' from '{name}<{uri}>' failed for '{remote}' (callid: {call_id}) - {why}",
+        shown(message.method().as_bytes()),
+    );
+    core.log(Level::Notice, "res_pjsip", &line);
+}
 
 /// A request whose sender is known and may go on.
 pub(crate) struct Known {
@@ -67,7 +89,11 @@ impl SipDriver {
                     self.count_stranger(core, incoming, event == "ChallengeSent");
                 }
                 self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
-                self.note_refusal(core, incoming);
+                // One without credentials is the normal first try.
+                if incoming.message.view().has(HeaderName::Authorization) {
+                    let why = self.why_refused(&incoming.message.view(), endpoint.is_some(), source);
+                    note_refusal(core, &incoming.message.view(), source, why);
+                }
                 if let Some(user) = guess {
                     let ip = source.remote.ip();
                     core.password_refused("PJSIP", ip, &user, || self.is_home(ip));
@@ -101,6 +127,7 @@ impl SipDriver {
             }
             Admitted::Challenge { values, guess } => {
                 if let Some(user) = guess {
+                    note_refusal(core, message, source, NOT_PROVED);
                     core.password_refused("PJSIP", ip, &user, || self.is_home(ip));
                 }
                 Some((401, values.into_iter().map(|value| ("WWW-Authenticate", value)).collect()))
@@ -112,14 +139,25 @@ impl SipDriver {
     fn count_stranger(&mut self, core: &mut Core, incoming: &Incoming, untold: bool) {
         let (from, patience) = (incoming.source.remote.ip(), self.config.patience);
         let Some(count) = self.strangers.comes(from, patience, core.now) else { return };
-        if untold {
-            self.tell_attempt(core, incoming, "InvalidAccountID", None, &[]);
+        if !untold {
+            return;
         }
+        self.tell_attempt(core, incoming, "InvalidAccountID", None, &[]);
         // Once a period is enough for people.
         if count == patience.count.max(1) {
-            let (from, secs) = (from.to_canonical(), patience.period.as_secs());
-            let line = format!("{count} requests from '{from}' within {secs} s are of no endpoint");
-            core.log(Level::Notice, "res_pjsip", &line);
+            let message = incoming.message.view();
+            let why = self.why_refused(&message, false, incoming.source);
+            note_refusal(core, &message, incoming.source, why);
+        }
+    }
+    /// Why a request is refused, in the field's words: no endpoint, one whose access list forbids the address, or no proof.
+    fn why_refused(&self, message: &Message<'_>, is_known: bool, source: Flow) -> &'static str {
+        let config = self.config.clone();
+        let is_listed = || self.listed(&config, message, source).is_some();
+        match is_known {
+            true => NOT_PROVED,
+            false if config.access.is_some() && !self.may_send(&config, source) || is_listed() => NOT_ALLOWED,
+            false => NO_ENDPOINT,
         }
     }
     /// Whether somebody is at home at an address: an endpoint that is told by it, or a phone that has registered from it.
@@ -136,15 +174,25 @@ impl SipDriver {
     }
     /// Whose request it is: the line that a registration of ours gave out comes before everything else.
     fn endpoint_of(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {
+        let came = self.arrival(source);
+        self.listed(config, message, source)
+            .filter(|_| identify::may_send(config, &came))
+            .and_then(|endpoint| identify::let_in(endpoint, &came))
+    }
+    /// Whose request it would be, if access lists let it pass.
+    fn listed(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {
+        let line = self.trunks.line(config, message).cloned();
+        line.or_else(|| identify::endpoint_of(config, message, &self.arrival(source)))
+    }
+    fn may_send(&self, config: &Config, source: Flow) -> bool {
+        identify::may_send(config, &self.arrival(source))
+    }
+    fn arrival(&self, source: Flow) -> identify::Arrival<'_> {
         let (bind, peer) = (self.bind(source.transport), source.remote.ip());
-        let came = identify::Arrival {
+        identify::Arrival {
             source: peer,
             local: bind.map_or(peer, |bind| self.ways.local_ip(bind, peer)),
             transport: bind.map_or("", |bind| &bind.name),
-        };
-        match self.trunks.line(config, message).filter(|_| identify::may_send(config, &came)) {
-            Some(endpoint) => identify::let_in(endpoint.clone(), &came),
-            None => identify::endpoint_of(config, message, &came),
         }
     }
     /// Challenges alike whoever is asked for: the port that the answer goes to must not tell whether an endpoint has that
@@ -160,19 +208,6 @@ impl SipDriver {
             && first.flow == second.flow
         {
             self.sends.pop();
-        }
-    }
-    /// A request with credentials that were not accepted is worth a notice; one without is the normal first try.
-    fn note_refusal(&self, core: &mut Core, incoming: &Incoming) {
-        let message = incoming.message.view();
-        if message.has(HeaderName::Authorization) {
-            let from = message.from().map(|from| identity::text(from.uri.as_bytes())).unwrap_or_default();
-            let line = format!(
-                "{} from '{from}' failed for '{}': no matching endpoint or wrong password",
-                message.method(),
-                incoming.source.remote
-            );
-            core.log(Level::Notice, "res_pjsip", &line);
         }
     }
     /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
@@ -379,6 +414,7 @@ impl SipDriver {
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
+            entry.hops = incoming.message.view().max_forwards();
             entry.tone_zone.clone_from(&endpoint.tone_zone);
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;

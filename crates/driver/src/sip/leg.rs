@@ -80,6 +80,8 @@ pub(crate) struct Leg {
     pub(crate) hops: Option<u8>,
     /// How often the peer sent it elsewhere.
     pub(crate) redirects: u8,
+    /// Whom a 3xx has named and nobody has called yet, best first.
+    pub(crate) elsewhere: Vec<String>,
     /// It goes to a host that the configuration does not name: only logins for a realm of their own are shown there.
     pub(crate) strayed: bool,
     /// The other party as the peer was last told.
@@ -143,6 +145,7 @@ impl Leg {
             reliable: false,
             hops: None,
             redirects: 0,
+            elsewhere: Vec::new(),
             strayed: false,
             told: None,
             awaits_answer: false,

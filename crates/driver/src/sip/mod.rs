@@ -114,6 +114,8 @@ pub struct SipDriver {
     stack: Stack,
     gate: Gatekeeper,
     strangers: strangers::Strangers,
+    /// Who sends what cannot be read.
+    unread: strangers::Strangers,
     legs: Legs,
     registrations: Registrations,
     qualify: Qualify,
@@ -180,6 +182,7 @@ impl SipDriver {
             stack,
             gate: Gatekeeper::new(key),
             strangers: strangers::Strangers::default(),
+            unread: strangers::Strangers::default(),
             legs: Legs::default(),
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),

@@ -269,6 +269,7 @@ impl SipDriver {
         }
         if let Some(request) = request {
             self.trunks.moved(request, flow, contact.as_deref());
+            self.probe_moved(request, flow, core.now);
         }
     }
     fn bind_for(
@@ -378,11 +379,9 @@ impl SipDriver {
 
     /// Hops that a call on behalf of this one may take: one less than it came with, so that a circle of servers ends
     /// (RFC 7332 §4).
-    fn hops_left(&mut self, core: &Core, caller: ChannelId) -> Option<u8> {
-        let most = self.config.max_forwards;
-        let invite = self.leg_of(caller, core)?.invite.as_ref()?.view();
-        let came = invite.max_forwards().filter(|_| invite.is_request())?;
-        Some(came.saturating_sub(1).min(most))
+    fn hops_left(&self, core: &Core, caller: ChannelId) -> Option<u8> {
+        let came = core.get(caller)?.hops?;
+        Some(came.saturating_sub(1).min(self.config.max_forwards))
     }
     /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
     pub(crate) fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
@@ -405,37 +404,81 @@ impl SipDriver {
     /// when another INVITE is on its way.
     pub(crate) fn redirected(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) -> bool {
         let Some(handle) = self.legs.by_dialog(dialog) else { return false };
-        let Some(leg) = self.legs.get(handle) else { return false };
-        if leg.endpoint.redirect != Redirect::UriPjsip || leg.redirects >= REDIRECTS_MAX {
+        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.endpoint.redirect == Redirect::UriPjsip)
+        else {
             return false;
-        }
-        let view = message.view();
-        let contact =
-            view.preferred_contact().and_then(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok());
-        let Some(uri) = contact.map(str::to_owned) else { return false };
-        let endpoint = leg.endpoint.clone();
-        let Some(route) = self.route_uri(core, Some(&endpoint), &uri, None) else { return false };
-        let strayed = self.strays(&endpoint, &route.uri);
-        if let Some(leg) = self.legs.get_mut(handle) {
+        };
+        let named: Vec<String> = message
+            .view()
+            .preferred_contacts()
+            .iter()
+            .filter(|contact| contact.uri.can_be_sent_to())
+            .filter_map(|contact| core::str::from_utf8(contact.uri.as_bytes()).ok().map(str::to_owned))
+            .take(REDIRECTS_MAX.into())
+            .collect();
+        // Who was named before is asked after whom the last one names.
+        let before = std::mem::take(&mut leg.elsewhere);
+        leg.elsewhere = named.into_iter().chain(before).take(REDIRECTS_MAX.into()).collect();
+        self.by_another_target(core, handle)
+    }
+    /// Calls the next of those whom a 3xx has named and to whom there is a way (RFC 3261 §8.1.3.4); `false` when there is
+    /// none.
+    pub(crate) fn by_another_target(&mut self, core: &mut Core, handle: u64) -> bool {
+        loop {
+            let Some(leg) = self.legs.get_mut(handle) else { return false };
+            let (endpoint, channel) = (leg.endpoint.clone(), leg.channel);
+            if core.get(channel).is_none_or(|entry| entry.hangup.is_some())
+                || leg.redirects >= REDIRECTS_MAX
+                || leg.elsewhere.is_empty()
+            {
+                return false;
+            }
             leg.redirects += 1;
-            leg.strayed |= strayed;
+            let uri = leg.elsewhere.remove(0);
+            let dialog = leg.dialog;
+            self.awaited = None;
+            let route = self.route_uri(core, Some(&endpoint), &uri, None);
+            let question = self.awaited.take();
+            if route.is_none() && question.is_none() {
+                continue;
+            }
+            let strayed = self.strays(&endpoint, &uri);
+            if let Some(leg) = self.legs.get_mut(handle) {
+                leg.strayed |= strayed;
+            }
+            match (route, question) {
+                (Some(route), _) => self.call_anew(core, handle, dialog, route),
+                (None, Some(question)) => {
+                    self.ready_anew(handle, dialog);
+                    if let Some(leg) = self.legs.get_mut(handle) {
+                        leg.waits_for = Some(Target { endpoint, uri: Some(uri), number: None });
+                    }
+                    self.waiting.push(Waiting { question, handle, until: core.now + NAME_WAIT });
+                }
+                (None, None) => {}
+            }
+            return true;
         }
-        self.call_anew(core, handle, dialog, route);
-        true
     }
     /// The INVITE failed in a way that another one may not: it goes out once more, by another way.
-    pub(crate) fn call_anew(&mut self, core: &mut Core, handle: u64, dialog: DialogId, route: Route) {
-        self.legs.unbind(dialog);
+    pub(crate) fn call_anew(&mut self, core: &mut Core, handle: u64, dialog: Option<DialogId>, route: Route) {
+        self.ready_anew(handle, dialog);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
-        leg.stage = Stage::Idle;
-        (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
         let number = route.bound.as_ref().and_then(|bound| bound.number.as_deref());
         let uri = number.map_or_else(|| route.uri.clone(), |number| with_user(&route.uri, number));
         leg.target = request_uri(&leg.endpoint, uri);
         (leg.flow, leg.routes, leg.next, leg.bound) = (route.flow, route.routes, route.next, route.bound);
         if let Err(cause) = self.place_call(core, handle) {
             core.remote_hangup(channel, cause, "no other way");
+        }
+    }
+    /// Makes a leg ready for another INVITE.
+    fn ready_anew(&mut self, handle: u64, dialog: Option<DialogId>) {
+        dialog.into_iter().for_each(|dialog| self.legs.unbind(dialog));
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.stage = Stage::Idle;
+            (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
         }
     }
     /// The address that our descriptions name in a call by this way.
@@ -498,7 +541,9 @@ impl SipDriver {
             if let Some(again) = self.waiting.iter_mut().find(|again| again.handle == waiting.handle) {
                 again.until = waiting.until;
             }
-            if let Err(cause) = placed {
+            if let Err(cause) = placed
+                && !self.by_another_target(core, waiting.handle)
+            {
                 let line = format!("no address of '{}' to call", waiting.question.name);
                 core.log(call::Level::Warning, "chan_pjsip", &line);
                 core.remote_hangup(channel, cause, "no address of the host");
@@ -579,7 +624,11 @@ impl SipDriver {
         let to = format!("<{to}>");
         let (added, routes) = (leg.headers.clone(), leg.routes.clone());
         let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
-        let number = connected.number.clone().filter(|_| config.callerid_contact).unwrap_or_default();
+        let number = connected
+            .number
+            .clone()
+            .filter(|_| config.callerid_contact && !connected.number_presentation.is_hidden());
+        let number = number.unwrap_or_default();
         let user = [&endpoint.contact_user, &number, &endpoint.from_user, &config.default_from_user];
         let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
         let contact = self.contact(flow, &user);
@@ -627,8 +676,8 @@ impl SipDriver {
             leg.agreement = agreement;
         }
         self.keep_agreement(handle);
-        // The channel is down until it rings, and those who put calls together from events wait for that step; its
-        // device is in use from here on.
+        // The channel is down until it rings, and those who put calls together from events wait for that step. Its
+        // device is as free as it was, but for limits that count who is called.
         core.touched_devices.push(format!("PJSIP/{}", endpoint.name));
         Ok(())
     }
@@ -649,8 +698,10 @@ impl SipDriver {
                 "chan_pjsip",
                 &format!("endpoint '{name}' challenged our call and no outbound_auth of it fits; add outbound_auth= with its realm"),
             );
-            self.legs.unbind(dialog);
-            core.remote_hangup(channel, Cause::CALL_REJECTED, "SIP 401 Unauthorized");
+            if !self.by_another_target(core, handle) {
+                self.legs.unbind(dialog);
+                core.remote_hangup(channel, Cause::CALL_REJECTED, "SIP 401 Unauthorized");
+            }
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             return;
         }
@@ -768,7 +819,8 @@ fn request_uri(endpoint: &Endpoint, uri: String) -> String {
 /// A proxy as a route value that asks for loose routing (RFC 3261 §16.12).
 fn loose(proxy: &str) -> String {
     let bare = proxy.trim().trim_start_matches('<').trim_end_matches('>');
-    let loose = bare.split(';').skip(1).any(|param| param.trim().eq_ignore_ascii_case("lr"));
+    let host = bare.split_once('@').map_or(bare, |(_, host)| host);
+    let loose = host.split(';').skip(1).any(|param| param.trim().eq_ignore_ascii_case("lr"));
     if loose { format!("<{bare}>") } else { format!("<{bare};lr>") }
 }
 
@@ -794,7 +846,9 @@ pub(crate) fn with_user(uri: &str, user: &str) -> String {
 
 /// The URI as it belongs into To: without parameters and headers.
 pub(crate) fn without_params(uri: &str) -> &str {
-    let end = uri.find([';', '?']).unwrap_or(uri.len());
+    // A user part may hold both (RFC 3261 §25.1).
+    let host = uri.find('@').map_or(0, |at| at + 1);
+    let end = uri.get(host..).and_then(|rest| rest.find([';', '?'])).map_or(uri.len(), |at| host + at);
     uri.get(..end).unwrap_or(uri)
 }
 
@@ -812,6 +866,7 @@ mod tests {
             assert_eq!(with_user(uri, user), expected);
         }
         assert_eq!(without_params("sip:a@h;transport=tcp"), "sip:a@h");
+        assert_eq!(without_params("sip:+49;ext=1?@h;transport=tcp"), "sip:+49;ext=1?@h");
         assert_eq!(loose("sip:proxy.example:5070"), "<sip:proxy.example:5070;lr>");
         assert_eq!(loose("<sip:p;transport=tcp;lr>"), "<sip:p;transport=tcp;lr>");
         assert_eq!(with_phone("sip:+49301@h".to_owned()), "sip:+49301@h;user=phone");

@@ -232,18 +232,24 @@ impl SipDriver {
     /// A message was sent elsewhere (RFC 3261 §8.1.3.4): it goes there, unless it has been there or to too many places.
     fn follow(&mut self, core: &mut Core, mut sent: Sent, message: &OwnedMessage) {
         let Some(mut errand) = sent.errand.take() else { return };
-        let contact =
-            message.view().preferred_contact().map(|contact| super::identity::text(contact.uri.as_bytes()));
-        let Some(target) = contact.filter(|_| errand.been.len() <= usize::from(REDIRECTS_MAX)) else {
-            return;
-        };
-        if errand.been.contains(&target) {
+        let targets: Vec<String> = message
+            .view()
+            .preferred_contacts()
+            .iter()
+            .map(|contact| super::identity::text(contact.uri.as_bytes()))
+            .filter(|target| !errand.been.contains(target))
+            .take(usize::from(REDIRECTS_MAX))
+            .collect();
+        if errand.been.len() > usize::from(REDIRECTS_MAX) || targets.is_empty() {
             return;
         }
         let endpoint = sent.endpoint.clone();
-        let Some(route) = self.route_uri(core, Some(&endpoint), &target, None) else {
-            let line =
-                format!("'{}' sends a message to '{target}', and there is no way there", endpoint.name);
+        let reached = |driver: &mut Self, target: &String| {
+            Some((target.clone(), driver.route_uri(core, Some(&endpoint), target, None)?))
+        };
+        let Some((target, route)) = targets.iter().find_map(|target| reached(self, target)) else {
+            let (name, all) = (&endpoint.name, targets.join("', '"));
+            let line = format!("'{name}' sends a message to '{all}', and there is no way there");
             return core.log(call::Level::Notice, "res_pjsip_messaging", &line);
         };
         errand.strayed |= self.strays(&endpoint, &route.uri);

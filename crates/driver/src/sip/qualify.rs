@@ -50,6 +50,8 @@ pub(crate) struct Probe {
     key: ContactKey,
     sent: Instant,
     flow: Flow,
+    /// When it counts as unanswered by the server that it has gone to.
+    until: Option<Instant>,
 }
 
 impl Probe {
@@ -133,6 +135,12 @@ impl Qualify {
         let state = self.contacts.get(&(Rc::from(aor), Rc::from(uri)) as &ContactKey);
         state.map_or((Reachable::NotAsked, None), |s| (s.reachable, s.roundtrip))
     }
+    /// Gives a question so long from `sent` on; until when.
+    fn patience(&mut self, request: ClientId, timeout: Duration, sent: Instant) -> Option<Instant> {
+        let until = (!timeout.is_zero()).then(|| sent + timeout)?;
+        self.overdue.push(Reverse((until, request)));
+        Some(until)
+    }
     fn pop_due(&mut self, now: Instant) -> Option<ContactKey> {
         while self.due.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             let Reverse((_, generation, key)) = self.due.pop()?;
@@ -160,8 +168,14 @@ impl SipDriver {
             self.qualify.overdue.peek().filter(|Reverse((at, _))| *at <= core.now)
         {
             self.qualify.overdue.pop();
-            if let Some(probe) = self.requests.remove(&id).filter(|probe| probe.sent < at) {
-                // Its name may have another server, which is asked the next time.
+            if self.requests.get(&id).is_none_or(|probe| probe.until != Some(at)) {
+                continue;
+            }
+            // The contact has not failed while it has a server that was not asked (RFC 3263 §4.3).
+            if self.with_stack(core, |stack, now, out| stack.next_server(id, now, out)) {
+                continue;
+            }
+            if let Some(probe) = self.requests.remove(&id) {
                 self.names.shun(probe.flow, core.now);
                 self.probed(core, &probe, false);
             }
@@ -216,7 +230,7 @@ impl SipDriver {
             series: None,
             symmetric: false,
         };
-        let timeout = self.config.aors.get(&key.0).map_or(Duration::ZERO, |aor| aor.qualify_timeout);
+        let timeout = self.qualify_timeout(&key.0);
         let sent = self.with_stack(core, |stack, now, out| {
             let id = stack.request(&request, now, out)?;
             stack.request_also_by(id, &ways);
@@ -224,12 +238,23 @@ impl SipDriver {
         });
         match sent {
             Ok(id) => {
-                self.requests.insert(id, Probe { key: key.clone(), sent: core.now, flow: route.flow });
-                if !timeout.is_zero() {
-                    self.qualify.overdue.push(Reverse((core.now + timeout, id)));
-                }
+                let (sent, flow) = (core.now, route.flow);
+                let until = self.qualify.patience(id, timeout, sent);
+                self.requests.insert(id, Probe { key: key.clone(), sent, flow, until });
             }
             Err(_) => self.heard(core, key, None),
+        }
+    }
+    /// How long a server has to answer; zero is as long as the transaction lasts.
+    fn qualify_timeout(&self, aor: &str) -> Duration {
+        self.config.aors.get(aor).map_or(Duration::ZERO, |aor| aor.qualify_timeout)
+    }
+    /// A question has gone to another server, which has its own time to answer.
+    pub(crate) fn probe_moved(&mut self, request: ClientId, flow: Flow, now: Instant) {
+        let Some(aor) = self.requests.get(&request).map(|probe| probe.key.0.clone()) else { return };
+        let until = self.qualify.patience(request, self.qualify_timeout(&aor), now);
+        if let Some(probe) = self.requests.get_mut(&request) {
+            (probe.sent, probe.flow, probe.until) = (now, flow, until);
         }
     }
     /// A question was challenged: it is asked once more with the endpoint's login, where the AOR wants that and there is
@@ -248,12 +273,8 @@ impl SipDriver {
             .and_then(|endpoint| self.prove(core, request, message, &endpoint.outbound_auths));
         match again {
             Some(again) => {
-                let timeout =
-                    self.config.aors.get(&probe.key.0).map_or(Duration::ZERO, |aor| aor.qualify_timeout);
-                if !timeout.is_zero() {
-                    self.qualify.overdue.push(Reverse((probe.sent + timeout, again)));
-                }
-                self.requests.insert(again, probe);
+                let until = self.qualify.patience(again, self.qualify_timeout(&probe.key.0), probe.sent);
+                self.requests.insert(again, Probe { until, ..probe });
             }
             None => {
                 let status = message.view().status().map_or(401, |status| status.code());

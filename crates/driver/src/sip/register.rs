@@ -129,11 +129,12 @@ impl SipDriver {
             return self.refuse(&incoming, &Answer::new(if aor.is_some() { 403 } else { 404 }));
         };
         if !contacts_allowed(&config, &endpoint, &message) {
-            let line = format!(
-                "registration of '{}' refused: contact_permit and contact_deny forbid its contact",
-                aor.name
+            super::inbound::note_refusal(
+                core,
+                &message,
+                incoming.source,
+                super::inbound::CONTACT_NOT_ALLOWED,
             );
-            core.log(Level::Warning, "res_pjsip_registrar", &line);
             return self.refuse(&incoming, &Answer::new(403));
         }
         let asks = Asks::of(&message);

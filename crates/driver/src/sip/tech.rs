@@ -185,28 +185,36 @@ impl Tech for SipDriver {
             }
         };
         let Some(endpoint) = found else { return DeviceState::Invalid };
-        let (mut up, mut ringing, mut held, mut others) = (0_u32, 0_u32, 0_u32, 0_u32);
+        let (mut in_use, mut ringing, mut held, mut down, mut busy) = (0_u32, 0_u32, 0_u32, 0_u32, 0_u32);
         for leg in self.legs.of_endpoint(&endpoint.name) {
+            use call::ChanState;
             match core.get(leg.channel).map(|c| c.state) {
-                Some(call::ChanState::Up) if leg.held => held += 1,
-                Some(call::ChanState::Up) => up += 1,
-                Some(call::ChanState::Ringing) => ringing += 1,
-                // It is called and does not ring yet.
-                Some(call::ChanState::Down) if leg.stage == Stage::Calling => others += 1,
+                Some(_) if core.is_on_hold(leg.channel) => held += 1,
+                Some(ChanState::Ringing) => ringing += 1,
+                // It is called and does not ring yet: the phone is as free as before.
+                Some(ChanState::Down) if leg.stage == Stage::Calling => down += 1,
                 // Made and not called yet: nobody hears of it.
-                Some(call::ChanState::Down) | None => {}
-                Some(_) => others += 1,
+                Some(ChanState::Down) | None => {}
+                Some(ChanState::Busy) => busy += 1,
+                Some(
+                    ChanState::Up
+                    | ChanState::Ring
+                    | ChanState::Reserved
+                    | ChanState::OffHook
+                    | ChanState::Dialing,
+                ) => in_use += 1,
             }
         }
-        let calls = up + ringing + held + others;
+        let calls = in_use + ringing + held + busy;
         match () {
             () if endpoint.busy_at > 0 && calls >= endpoint.busy_at => DeviceState::Busy,
-            () if endpoint.call_limit > 0 && calls >= endpoint.call_limit => DeviceState::Busy,
-            () if ringing > 0 && (up > 0 || others > 0) => DeviceState::RingInUse,
+            () if endpoint.call_limit > 0 && calls + down >= endpoint.call_limit => DeviceState::Busy,
+            () if ringing > 0 && in_use > 0 => DeviceState::RingInUse,
+            () if busy > 0 => DeviceState::Busy,
+            () if in_use > 0 => DeviceState::InUse,
             () if ringing > 0 => DeviceState::Ringing,
-            () if held > 0 && up == 0 && others == 0 => DeviceState::OnHold,
-            () if calls > 0 => DeviceState::InUse,
-            () if self.is_reachable(&endpoint.aors) => DeviceState::NotInUse,
+            () if held > 0 => DeviceState::OnHold,
+            () if down > 0 || self.is_reachable(&endpoint.aors) => DeviceState::NotInUse,
             () => DeviceState::Unavailable,
         }
     }

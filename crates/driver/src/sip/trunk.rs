@@ -13,7 +13,7 @@ use ::sip::digest::{Answer as AuthAnswer, Authenticator};
 use ::sip::keeper::{self, Keeper};
 use ::sip::registration::{Outcome, Output, Registration as Machine, Status};
 use ::sip::stack::{ClientId, Flow, Outgoing, Protocol, Send};
-use ::sip::{HeaderName, Message, Method, OwnedMessage, Uri};
+use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Uri};
 use base::Instant;
 use call::{Core, Level, Notice};
 
@@ -697,7 +697,8 @@ fn read(trunk: &mut Trunk, status: u16, message: &Message<'_>) -> Outcome {
             let knows =
                 timer.is_some() || required.into_iter().any(|tag| tag.eq_ignore_ascii_case(b"outbound"));
             trunk.quiet = (trunk.is_outbound() && knows).then(|| quiet(timer, trunk.flow));
-            Outcome::Accepted(granted(trunk, message).or_else(|| seconds(HeaderName::Expires)))
+            let general = seconds(HeaderName::Expires);
+            Outcome::Accepted(granted(trunk, message, general).or(general))
         }
         // RFC 5626 §11.6: once more as everybody else.
         439 if trunk.is_outbound() => {
@@ -737,18 +738,65 @@ fn same_way(one: Flow, other: Flow) -> bool {
     (one.transport, one.protocol, one.remote) == (other.transport, other.protocol, other.remote)
 }
 
-/// The seconds that the registrar gives our binding among those it lists (RFC 3261 §10.2.4).
-fn granted(trunk: &Trunk, message: &Message<'_>) -> Option<u32> {
-    let own = Uri::parse(trunk.contact.as_bytes())?;
-    let ours = |uri: &Uri<'_>| {
-        uri.user_decoded() == own.user_decoded()
-            && uri.host.as_bytes().eq_ignore_ascii_case(own.host.as_bytes())
-            && uri.port_or_default() == own.port_or_default()
-            && (!trunk.config.line || uri.params.get(b"line") == own.params.get(b"line"))
+/// How surely a binding that a registrar lists is ours: the surest counts. Registrars write bindings as they like: with
+/// further parameters, other escapes, the address that a NAT gave us, or the name that we have there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Likeness {
+    /// Of somebody else, as far as can be seen.
+    None,
+    /// The same user at another address.
+    User,
+    /// The same user and host.
+    Host,
+    /// The same user, host and port.
+    Address,
+    /// Equal by RFC 3261 §19.1.4.
+    Equal,
+    /// It has the instance and flow, or the token, that nobody else gives.
+    Named,
+}
+
+/// How like our own Contact another one is.
+fn likeness(trunk: &Trunk, own: &Uri<'_>, listed: &NameAddr<'_>) -> Likeness {
+    let uri = &listed.uri;
+    let unquoted = |name| listed.params.get(name).map(::sip::header::unquote);
+    let instance = format!("<urn:uuid:{}>", instance_id(&trunk.config));
+    let is_named = trunk.is_outbound()
+        && unquoted(b"+sip.instance").is_some_and(|id| id.eq_ignore_ascii_case(instance.as_bytes()));
+    let line = uri.params.get(b"line");
+    if is_named || trunk.config.line && line.is_some() && line == own.params.get(b"line") {
+        return Likeness::Named;
+    }
+    if !uri.is_sip() || uri.user_decoded() != own.user_decoded() {
+        return Likeness::None;
+    }
+    let host = match (uri.host.ip(), own.host.ip()) {
+        (Some(one), Some(other)) => one.to_canonical() == other.to_canonical(),
+        _ => uri.host.as_bytes().eq_ignore_ascii_case(own.host.as_bytes()),
     };
-    let listed = message.contacts().filter_map(|contact| contact.addr());
-    let found = listed.into_iter().find(|address| ours(&address.uri))?;
-    found.params.get(b"expires").and_then(::sip::header::delta_seconds)
+    match host {
+        true if uri.matches(own) => Likeness::Equal,
+        true if uri.port_or_default() == own.port_or_default() => Likeness::Address,
+        true => Likeness::Host,
+        false => Likeness::User,
+    }
+}
+
+/// The seconds that the registrar gives our binding among those it lists (RFC 3261 §10.2.4); `general` is its Expires. Of
+/// several that are equally like ours the shortest counts: who refreshes early loses nothing.
+fn granted(trunk: &Trunk, message: &Message<'_>, general: Option<u32>) -> Option<u32> {
+    let own = Uri::parse(trunk.contact.as_bytes())?;
+    let listed: Vec<(Likeness, Option<u32>)> = message
+        .contacts()
+        .filter_map(|contact| contact.addr())
+        .map(|contact| (likeness(trunk, &own, &contact), contact.expires().or(general)))
+        .collect();
+    let best = listed.iter().map(|(likeness, _)| *likeness).max()?;
+    // What is like nobody's is ours when it is alone.
+    if best == Likeness::None && listed.len() > 1 {
+        return general;
+    }
+    listed.iter().filter(|(likeness, _)| *likeness == best).filter_map(|(_, seconds)| *seconds).min()
 }
 
 /// Tells the log and watchers how a registration stands.

@@ -170,6 +170,7 @@ fn a_device_is_in_use_as_long_as_one_of_its_legs_is_there() {
     // The configuration is made anew: its endpoint is another object of the same name.
     lab.with(|sip, core| sip.configure(site(), core.now));
     for (left, id) in legs.into_iter().enumerate().map(|(ended, id)| (3 - ended, id)) {
+        lab.shard.core.borrow_mut().answered(id);
         assert_eq!(state(&lab, "trunk"), DeviceState::InUse, "{left} legs are left");
         let listed = lab.with(|sip, core| sip.endpoint_rows(Some("trunk"), core)[0].channels.len());
         assert_eq!(listed, left);

@@ -281,6 +281,57 @@ fn a_number_that_is_too_short_is_looked_for_in_the_overlap_context() {
     }
 }
 
+/// Whom a 3xx names is called in order of `q` until one answers or speaks for all.
+#[test]
+fn rfc3261_8_1_3_4_those_whom_a_redirection_names_are_called_one_after_the_other() {
+    let (a, b) = ("<sip:1@198.51.100.9:5070>", "<sip:1@198.51.100.10:5070>");
+    for (name, contacts, answers, called) in [
+        ("the first answers", format!("Contact: {a};q=0.9, {b};q=0.8\r\n"), &[200][..], "9"),
+        ("the second, in one header", format!("Contact: {a};q=0.9, {b};q=0.8\r\n"), &[503, 200], "9 10"),
+        (
+            "the second, in two headers",
+            format!("Contact: {a};q=0.9\r\nContact: {b};q=0.8\r\n"),
+            &[404, 200],
+            "9 10",
+        ),
+        ("liked alike", format!("Contact: {a}, {b}\r\n"), &[486, 200], "9 10"),
+        ("by q, not by place", format!("Contact: {b};q=0.2, {a};q=0.9\r\n"), &[486, 200], "9 10"),
+        ("no q is 1", format!("Contact: {b};q=0.9, {a}\r\n"), &[486, 200], "9 10"),
+        ("one who speaks for all", format!("Contact: {a};q=0.9, {b};q=0.8\r\n"), &[603], "9"),
+        ("sips without TLS", format!("Contact: <sips:1@198.51.100.9>;q=0.9, {b};q=0.8\r\n"), &[200], "10"),
+        ("a telephone", format!("Contact: <tel:+49>, {b};q=0.8\r\n"), &[200], "10"),
+        ("a mailbox", format!("Contact: <mailto:a@b>, {b};q=0.8\r\n"), &[200], "10"),
+        ("a service", format!("Contact: <urn:service:sos>, {b};q=0.8\r\n"), &[200], "10"),
+        ("what cannot be read", format!("Contact: {b}, <sip:broken\r\n"), &[200], "10"),
+        ("nobody usable", "Contact: <mailto:a@b>\r\n".to_owned(), &[], ""),
+        ("all refuse", format!("Contact: {a}, {b}\r\n"), &[486, 486], "9 10"),
+    ] {
+        let mut lab = Lab::new(trunk(|trunk| trunk.redirect = Redirect::UriPjsip));
+        let id = lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        Phone::new("trunk").respond(&mut lab, &invite, 300, &contacts, "");
+        assert_eq!(line(&lab.sent()), "ACK", "{name}");
+        let mut seen = Vec::new();
+        while let Some((flow, next)) = lab.next() {
+            if line(&next) != "INVITE" {
+                continue;
+            }
+            let remote = flow.remote.ip().to_string();
+            seen.push(remote.rsplit('.').next().unwrap().to_owned());
+            let status = answers.get(seen.len() - 1).copied().unwrap_or(486);
+            let body =
+                if status == 200 { crate::phone::sdp("198.51.100.9", 4000, "0") } else { String::new() };
+            Phone::at("elsewhere", flow).respond(&mut lab, &next, status, "", &body);
+        }
+        assert_eq!(seen.join(" "), called, "{name}");
+        let heard = lab.heard();
+        let ended = heard.iter().any(|heard| heard.starts_with("Hangup"));
+        assert_eq!(ended, !answers.contains(&200), "{name}: {heard:?}");
+        lab.finish(id, base::Cause::NORMAL_CLEARING);
+        lab.lines();
+    }
+}
+
 #[test]
 fn rfc7332_4_a_circle_of_servers_ends() {
     let mut lab = Lab::new(site());

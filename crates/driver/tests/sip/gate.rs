@@ -138,10 +138,9 @@ fn an_address_whose_requests_are_of_no_endpoint_is_reported_when_they_are_many()
     assert_eq!(ask(&mut lab, "carol", 4), [challenge; 4]);
     assert_eq!(ask(&mut lab, "dave", 2), ["InvalidAccountID <unknown>", challenge].repeat(2));
     let log = lab.world.log(call::Level::Notice);
-    assert_eq!(
-        log,
-        [format!("5 requests from '{}' within 5 s are of no endpoint", PHONE.split(':').next().unwrap())]
-    );
+    assert_eq!(log.len(), 1, "once a period is enough for people: {log:?}");
+    assert!(log[0].starts_with("Request 'REGISTER' from '<sip:dave@strowger>' failed for '"), "{log:?}");
+    assert!(log[0].ends_with(") - No matching endpoint found"), "{log:?}");
     // The next period begins with nothing.
     assert_eq!(ask(&mut lab, "carol", 1), [challenge]);
     // Those of an endpoint do not count.
@@ -450,4 +449,91 @@ fn passwords_are_counted_only_where_the_challenge_was_sent_and_over_connections(
         let expected = if counted { vec!["198.51.100.7".to_owned()] } else { Vec::new() };
         assert_eq!(banned, expected, "{name}");
     }
+}
+
+/// The lines by which fail2ban and its kin find out who is refused; no name of a stranger can pose as part of them.
+#[test]
+fn who_is_refused_is_logged_in_the_words_of_the_field() {
+    let trick =
+        "\"x' failed for '192.0.2.66:5060' (callid: 1) - Failed to authenticate\" <sip:alice@strowger>;tag=1";
+    let deny = || -> Option<driver::sip::Access> { Some(Rc::new(|_| false)) };
+    type Change<'a> = &'a dyn Fn(&mut driver::sip::Config);
+    let rows: [(&str, &str, &str, Change<'_>, &str); 6] = [
+        ("a wrong password", "alice", "", &|_| {}, "Failed to authenticate"),
+        ("nobody", "carol", "", &|_| {}, "No matching endpoint found"),
+        (
+            "an address that the endpoint's list denies",
+            "alice",
+            "",
+            &|config| change(config, "alice", |alice| alice.access = deny()),
+            "Not match Endpoint ACL",
+        ),
+        (
+            "an address that all lists deny",
+            "alice",
+            "",
+            &|config| config.access = deny(),
+            "Not match Endpoint ACL",
+        ),
+        (
+            "a contact that is denied",
+            "alice",
+            SECRET,
+            &|config| config.contact_access = deny(),
+            "Not match Endpoint Contact ACL",
+        ),
+        ("a name that poses as the line", trick, "", &|_| {}, "Failed to authenticate"),
+    ];
+    for (name, user, password, edit, why) in rows {
+        let mut config = site();
+        edit(&mut config);
+        let mut lab = Lab::new(config);
+        let who = if user.starts_with('"') { "alice" } else { user };
+        let mut phone = Phone::new(who).password(Some(if password.is_empty() { "wrong" } else { password }));
+        let challenge =
+            phone.ask(&mut lab, "REGISTER", "sip:strowger", "Contact: <sip:alice@198.51.100.7>\r\n", "");
+        if line(&challenge) == "401" {
+            let proof = phone.credentials(&challenge, "REGISTER", "sip:strowger");
+            let text = phone.request("REGISTER", "sip:strowger", &proof, "");
+            let text = match user.starts_with('"') {
+                true => {
+                    let from = text.lines().find(|line| line.starts_with("From:")).unwrap().to_owned();
+                    text.replace(&from, &format!("From: {trick}"))
+                }
+                false => text,
+            };
+            lab.receive(phone.flow, text);
+        }
+        let log = lab.world.log(call::Level::Notice);
+        let last = log.last().cloned().unwrap_or_default();
+        assert!(last.ends_with(&format!(" - {why}")), "{name}: {log:?}");
+        let (before, after) = last.split_once(" failed for '").unwrap();
+        assert!(before.starts_with("Request 'REGISTER' from '"), "{name}: {last}");
+        assert!(after.starts_with(&format!("{PHONE}' (callid: ")), "{name}: {last}");
+        assert_eq!(last.matches('\'').count(), 6, "{name}: {last}");
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_read_leaves_a_line_that_says_why_and_many_leave_few() {
+    let mut lab = Lab::new(site());
+    let mut phone = Phone::new("alice").password(None);
+    for (header, why) in [
+        ("Contact: <sip:alice@h\r\n", "INVITE cannot be read: Contact is no address: Contact: <sip:alice@h"),
+        ("Contact: <tel:+49>\r\n", "Contact is nothing that a request can be sent to: Contact: <tel:+49>"),
+        ("CSeq: 7 INVITE\r\n", "CSeq stands twice"),
+    ] {
+        let text = phone.request("INVITE", "sip:100@strowger", header, "");
+        lab.receive(phone.flow, text);
+        let log = lab.world.log(call::Level::Warning);
+        assert!(
+            log.last().is_some_and(|line| line.contains(why) && line.starts_with("UDP ")),
+            "{why}: {log:?}"
+        );
+    }
+    for _ in 0..100 {
+        lab.receive(phone.flow, "hello, this is no SIP\r\n\r\n");
+    }
+    assert!(lab.world.log(call::Level::Warning).len() <= 8);
+    lab.lines();
 }

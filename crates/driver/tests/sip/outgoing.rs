@@ -207,7 +207,13 @@ fn rfc3261_13_2_1_of_several_answers_the_one_counts_that_the_endpoint_wants() {
 #[test]
 fn contact_and_from_say_what_the_site_wants_of_them() {
     type Change = fn(&mut driver::sip::Config);
-    let rows: [(&str, Change, &str, &str); 4] = [
+    let rows: [(&str, Change, &str, &str); 5] = [
+        (
+            "a number that is withheld",
+            |c| c.callerid_contact = true,
+            "Contact",
+            "<sip:asterisk@192.0.2.1:5060>",
+        ),
         ("the site's user", |_| {}, "Contact", "<sip:asterisk@192.0.2.1:5060>"),
         ("the caller's number", |c| c.callerid_contact = true, "Contact", "<sip:6001@192.0.2.1:5060>"),
         ("the transport's address", |_| {}, "From", "<sip:6001@192.0.2.1>"),
@@ -217,9 +223,18 @@ fn contact_and_from_say_what_the_site_wants_of_them() {
         let mut config = site();
         edit(&mut config);
         let mut lab = Lab::new(config);
-        let request = Request { caller: Some(PartyId::parse("6001")), ..Request::default() };
+        let mut caller = PartyId::parse("\"Jo\" <6001>");
+        if name.ends_with("withheld") {
+            caller.number_presentation = call::Presentation::ProhibNotScreened;
+        }
+        let hidden = caller.number_presentation.is_hidden();
+        let caller = if hidden { caller } else { PartyId::parse("6001") };
+        let request = Request { caller: Some(caller), ..Request::default() };
         lab.dial_with("trunk", request, |_, _| {}).unwrap();
-        let found = header(&lab.sent(), names);
+        let invite = lab.sent();
+        let text = String::from_utf8_lossy(invite.view().as_bytes()).into_owned();
+        assert!(!hidden || !text.contains("6001") && !text.contains("Jo"), "nothing tells it: {text}");
+        let found = header(&invite, names);
         assert_eq!(found.split(";tag=").next().unwrap(), expected, "{name}");
     }
 }
@@ -559,24 +574,43 @@ fn device_states_follow_the_calls() {
     assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse);
     assert_eq!(state(&lab, "alice"), DeviceState::Unavailable);
     assert_eq!(state(&lab, "carol"), DeviceState::Invalid);
-    let mut trunk = Phone::new("trunk");
+    let trunk = Phone::new("trunk");
     lab.dial("trunk").unwrap();
     let invite = lab.sent();
-    assert_eq!(state(&lab, "trunk"), DeviceState::InUse);
+    assert_eq!(state(&lab, "trunk"), DeviceState::NotInUse, "called, and not ringing yet");
     trunk.respond(&mut lab, &invite, 180, "", "");
     assert_eq!(state(&lab, "123@trunk"), DeviceState::Ringing);
     trunk.respond(&mut lab, &invite, 200, "", &answer());
     assert_eq!(state(&lab, "trunk/123"), DeviceState::InUse);
-    trunk.called(&invite);
-    trunk.inside(
-        &mut lab,
-        "INVITE",
-        "",
-        &crate::phone::sdp_with("198.51.100.7", 4000, "0", "a=sendonly\r\n"),
-    );
-    assert_eq!(state(&lab, "trunk"), DeviceState::OnHold);
+    lab.lines();
     lab.dial("trunk").unwrap();
-    assert_eq!(state(&lab, "trunk"), DeviceState::Busy);
+    let second = lab.sent();
+    assert_eq!(state(&lab, "trunk"), DeviceState::InUse, "who is called and does not ring does not count");
+    trunk.respond(&mut lab, &second, 180, "", "");
+    assert_eq!(state(&lab, "trunk"), DeviceState::Busy, "device_state_busy_at");
+}
+
+/// Who is held is on hold, not who holds; and no longer than both talk.
+#[test]
+fn a_device_is_on_hold_while_the_other_side_holds_it() {
+    use call::{DeviceState, Tech};
+    let (mut lab, [mut one, _], [a, b]) =
+        crate::phone::talking(site(), &sdp("198.51.100.7", 4000, "0"), &sdp("198.51.100.8", 4000, "0"));
+    let state = |lab: &Lab, id| {
+        let name = lab.shard.core.borrow().get(id).unwrap().name.to_string();
+        let device = name.strip_prefix("PJSIP/").unwrap().rsplit_once('-').unwrap().0.to_owned();
+        lab.sip.borrow().device_state(&lab.shard.core.borrow(), &device)
+    };
+    assert_eq!((state(&lab, a), state(&lab, b)), (DeviceState::InUse, DeviceState::InUse));
+    for (direction, held) in [("sendonly", DeviceState::OnHold), ("sendrecv", DeviceState::InUse)] {
+        let sdp = crate::phone::sdp_with("198.51.100.7", 4000, "0", &format!("a={direction}\r\n"));
+        one.inside_proved(&mut lab, "INVITE", "", &sdp);
+        let ok =
+            std::iter::from_fn(|| lab.next()).map(|(_, sent)| sent).find(|sent| line(sent) == "200").unwrap();
+        one.ack(&mut lab, &ok, "");
+        assert_eq!((state(&lab, a), state(&lab, b)), (DeviceState::InUse, held), "{direction}");
+        lab.lines();
+    }
 }
 
 #[test]
@@ -768,6 +802,51 @@ fn rfc3263_4_2_services_say_which_server_and_port_and_the_next_is_called_when_it
         let id = lab.dial("trunk/sip:bob@new.example").unwrap();
         assert_eq!(lab.next().expect("an INVITE").0.remote.port(), port, "after {wait} s");
         lab.finish(id, Cause::NORMAL_CLEARING);
+    }
+}
+
+/// A contact has not failed while it has a server that was not asked.
+#[test]
+fn rfc3263_4_3_a_question_goes_to_the_next_server_before_the_contact_counts_as_gone() {
+    use driver::sip::ContactState;
+    for (name, answers, expected, sent) in [
+        ("the first answers", &[200][..], ContactState::Available, 1),
+        ("the first is silent", &[0, 200], ContactState::Available, 2),
+        ("the first is overloaded", &[503, 200], ContactState::Available, 2),
+        ("two are silent", &[0, 0, 200], ContactState::Available, 3),
+        ("all are silent", &[0, 0, 0], ContactState::Unavailable, 3),
+    ] {
+        let mut config = site();
+        change_aor(&mut config, "trunk", |aor| {
+            aor.contacts = vec!["sip:new.example".to_owned()];
+            aor.qualify_frequency = 60;
+        });
+        let mut lab = Lab::new(config);
+        let servers =
+            [(10, 0, 5081, "a.new.example"), (20, 0, 5082, "b.new.example"), (30, 0, 5083, "c.new.example")];
+        lab.pass(Duration::from_secs(2));
+        let none = Answer { records: None, keep: Duration::from_secs(600) };
+        lab.with(|sip, core| sip.resolved(core, &Question::new(Kind::Naptr, "new.example"), none));
+        lab.serves("_sip._udp.new.example", &servers);
+        for (number, (.., host)) in servers.iter().enumerate() {
+            lab.resolved(host, &[std::net::IpAddr::from([203, 0, 113, 21 + number as u8])]);
+        }
+        let mut asked = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            while let Some((flow, options)) = lab.next() {
+                let at = usize::from(flow.remote.port() - 5081);
+                let is_new = asked.insert(flow.remote.port());
+                let status = answers.get(at).copied().unwrap_or(0);
+                if is_new && status > 0 {
+                    Phone::at("trunk", flow).respond(&mut lab, &options, status, "", "");
+                }
+            }
+            lab.pass(Duration::from_millis(100));
+        }
+        let rows = lab.with(|sip, core| sip.contact_rows(None, core));
+        let state = rows.iter().find(|row| row.uri == "sip:new.example").map(|row| row.state);
+        assert_eq!(asked.len(), sent, "{name}: {asked:?}");
+        assert_eq!(state, Some(expected), "{name}");
     }
 }
 

@@ -389,6 +389,49 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
     }
 }
 
+/// What was accepted is not undone by what the transferer says in the same breath.
+#[test]
+fn rfc5589_7_a_transferer_may_hang_up_both_calls_before_anybody_has_moved() {
+    for (name, byes) in [("the second first", [1, 0]), ("the first first", [0, 1])] {
+        let mut config = site();
+        add(&mut config, endpoint("carol"), aor("carol"));
+        let mut lab = Lab::new(config);
+        lab.storyless = true;
+        let mut first = Phone::new("trunk").call("first");
+        let x1 = incoming(&mut lab, &mut first);
+        let (y, _) = outgoing(&mut lab, "trunk");
+        let mut second = Phone::new("trunk").call("second");
+        let x2 = incoming(&mut lab, &mut second);
+        let (z, _) = outgoing(&mut lab, "trunk");
+        lab.talk(x1, y);
+        lab.talk(x2, z);
+        let (was_y, was_z) = (self::name(&lab, y), self::name(&lab, z));
+        let replaces =
+            format!("{}%3Bto-tag%3D{}%3Bfrom-tag%3D{}", second.call_id, second.remote_tag, second.tag);
+        let target = format!("Refer-To: <sip:200@strowger?Replaces={replaces}>\r\n");
+        let uri = "sip:strowger";
+        let mut burst = vec![first.request("REFER", uri, &target, "")];
+        for which in byes {
+            let phone = if which == 0 { &mut first } else { &mut second };
+            burst.push(phone.request("BYE", uri, "", ""));
+        }
+        lab.with(|sip, core| {
+            burst.iter().for_each(|text| sip.receive(core, first.flow, text.as_bytes()));
+        });
+        let core = lab.shard.core.borrow();
+        let mut talking: Vec<String> = core
+            .bridges()
+            .flat_map(|(_, members)| members.iter().filter_map(|id| core.get(*id)))
+            .map(|channel| channel.name.to_string())
+            .collect();
+        talking.sort();
+        let mut expected = vec![was_y, was_z];
+        expected.sort();
+        assert_eq!(talking, expected, "{name}");
+        assert_eq!(core.channel_count(), 2, "{name}");
+    }
+}
+
 /// Neither call of the transferer is with one party that could take a place: a pair of channels sits in both.
 #[test]
 fn rfc5589_7_an_attended_transfer_between_conferences_couples_them() {

@@ -113,6 +113,58 @@ fn rfc3261_10_2_an_account_is_registered_with_its_password_and_refreshed_in_one_
     assert_eq!(status(&lab), ("Registered", Some(600)));
 }
 
+/// Registrars list bindings as they like to write them; ours is found by what they leave of it.
+#[test]
+fn rfc3261_10_2_4_our_binding_is_found_however_the_registrar_writes_it() {
+    let other = "<sip:other@192.0.2.77>;expires=7";
+    for (name, line, contact, more, expected) in [
+        ("as we wrote it", true, "<URI>;expires=40", "", 40),
+        ("after another one", true, "<sip:other@192.0.2.77>;expires=7, <URI>;expires=40", "", 40),
+        ("with further parameters", false, "<URI;x=1;ob>;expires=40;q=0.5", "", 40),
+        ("with escapes", false, "<sip:%34930@192.0.2.1:5060>;expires=40", "", 40),
+        ("without brackets", false, "sip:4930@192.0.2.1:5060;expires=40", "", 40),
+        ("as a NAT has made it, alone", false, "<sip:4930@203.0.113.9:61022>;expires=40", "", 40),
+        (
+            "as a NAT has made it, among others",
+            false,
+            "OTHER, <sip:4930@203.0.113.9:61022>;expires=40",
+            "",
+            40,
+        ),
+        ("without a port", false, "OTHER, <sip:4930@203.0.113.9>;expires=40", "", 40),
+        ("by its token only", true, "OTHER, <sip:x@203.0.113.9;TOKEN>;expires=40", "", 40),
+        ("under another name, alone", false, "<sip:x@203.0.113.9:61022>;expires=40", "", 40),
+        (
+            "the exact one before one of the same user",
+            false,
+            "<sip:4930@h>;expires=9, <URI>;expires=40",
+            "",
+            40,
+        ),
+        (
+            "the shortest of those that are alike",
+            false,
+            "<sip:4930@a>;expires=90, <sip:4930@b>;expires=40",
+            "",
+            40,
+        ),
+        ("its own life before the general one", false, "<URI>;expires=40", "Expires: 90\r\n", 40),
+        ("without a life of its own", false, "OTHER, <URI>", "Expires: 40\r\n", 40),
+        ("not listed", false, "OTHER, <sip:x@203.0.113.9>;expires=5", "Expires: 40\r\n", 40),
+        ("nothing listed", false, "", "Expires: 40\r\n", 40),
+        ("one that cannot be read beside it", false, "<sip:broken, <URI>;expires=40", "Expires: 40\r\n", 40),
+    ] {
+        let (mut lab, first, registrar) = begun(with(|of| of.line = line));
+        let own = header(&first, "Contact");
+        let uri = own.trim_start_matches('<').split('>').next().unwrap().to_owned();
+        let token = uri.split_once(';').map(|(_, token)| token.to_owned()).unwrap_or_default();
+        let contact = contact.replace("URI", &uri).replace("OTHER", other).replace("TOKEN", &token);
+        let contact = if contact.is_empty() { contact } else { format!("Contact: {contact}\r\n") };
+        registrar.respond(&mut lab, &first, 200, &format!("{contact}{more}"), "");
+        assert_eq!(status(&lab), ("Registered", Some(expected)), "{name}");
+    }
+}
+
 #[test]
 fn failures_follow_the_rules_of_the_site() {
     let lenient = |of: &mut Registration| {

@@ -80,6 +80,7 @@ impl Engine {
         (restored, watching): (usize, usize),
     ) {
         *self.loader.errors.borrow_mut() = crate::reload::errors(findings);
+        *self.loader.told.borrow_mut() = findings.iter().map(crate::reload::without_line).collect();
         for finding in findings.iter() {
             let level = match finding.level {
                 conf::Level::Error => Level::Error,

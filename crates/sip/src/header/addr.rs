@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::lex::{Params, find_outside, quoted_len, trim, trim_end, trim_start, unquote};
+use super::lex::{Params, find_outside, find_unquoted, quoted_len, trim, trim_end, trim_start, unquote};
 use crate::uri::Uri;
 
 /// A display name, a URI and header parameters (RFC 3261 §20.10).
@@ -20,17 +20,11 @@ impl<'a> NameAddr<'a> {
     /// Parses one value. Without angle brackets, parameters belong to the header and `?` is refused (RFC 3261 §20).
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let value = trim(value);
-        let open = match value {
-            [b'"', ..] => {
-                let end = quoted_len(value)?;
-                end + memchr::memchr(b'<', value.get(end..)?)?
-            }
-            _ => match memchr::memchr(b'<', value) {
-                // a quote before the bracket that does not begin the value belongs to no display name
-                Some(at) => at,
-                None => return Self::parse_bare(value),
-            },
-        };
+        if value.first() == Some(&b'"') {
+            quoted_len(value)?;
+        }
+        // A bracket within quotes is text: of a display name, or of a parameter of an address without brackets.
+        let Some(open) = find_unquoted(value, b'<') else { return Self::parse_bare(value) };
         let (display, rest) = value.split_at_checked(open)?;
         let rest = rest.get(1..)?;
         let close = memchr::memchr(b'>', rest)?;
@@ -127,6 +121,14 @@ mod tests {
             ("J\u{f6}rg M. <sip:a@b>;tag=", "J\u{f6}rg M.", "a", None),
             ("<urn:service:sos>", "", "service:sos", None),
             ("tel:911;tag=1", "", "911", Some("1")),
+            // Parameters of an address without brackets may quote anything (RFC 3261 §25.1).
+            ("sip:a@b;x=\"<sip:c@d>\";tag=1", "", "a", Some("1")),
+            ("sip:a@b;x=\">\";y=\"<\";tag=1", "", "a", Some("1")),
+            ("sip:a@b;x=\"p;tag=2,q\";tag=1", "", "a", Some("1")),
+            ("sip:a@b;x=\"\\\"<\";tag=1", "", "a", Some("1")),
+            ("<sip:a@b>;x=\"<sip:c@d>;tag=2\";tag=1", "", "a", Some("1")),
+            ("A \"<x>\" <sip:a@b>;tag=1", "A \"<x>\"", "a", Some("1")),
+            ("O\"Neil <sip:a@b>;tag=1", "O\"Neil", "a", Some("1")),
         ] {
             let addr = NameAddr::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(addr.display, display.as_bytes(), "{text}");

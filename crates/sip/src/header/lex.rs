@@ -105,6 +105,22 @@ pub(crate) fn quoted_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// Where `wanted` first stands outside quoted strings. What follows a quote that is never closed is not quoted: only a
+/// display name that begins with it is refused for that, which is its reader's to do.
+pub(crate) fn find_unquoted(bytes: &[u8], wanted: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..)?;
+        let stop = memchr::memchr2(wanted, b'"', rest)?;
+        let rest = rest.get(stop..)?;
+        at += stop;
+        match rest {
+            [b'"', ..] if wanted != b'"' => at += quoted_len(rest).unwrap_or(1),
+            _ => return Some(at),
+        }
+    }
+}
+
 /// Where `separator` first stands outside quoted strings and angle brackets; the length when it does not.
 pub(crate) fn find_outside(bytes: &[u8], separator: u8) -> usize {
     let mut at = 0;

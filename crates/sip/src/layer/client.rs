@@ -281,6 +281,26 @@ impl Layer {
         true
     }
 
+    /// Has waited long enough for the server that a request has gone to: the next one that was named for it is asked.
+    /// `false` when there is none, and nothing has changed.
+    pub(crate) fn next_server(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) -> bool {
+        let request = self.clients.get(place).and_then(|client| client.request.clone());
+        let moved = request.is_some_and(|request| self.elsewhere(place, &request, now, out));
+        self.settle_client(place);
+        moved
+    }
+
+    /// The transaction of ours with this branch, and whether it is that of an INVITE.
+    pub(crate) fn client_of(&self, branch: Branch) -> Option<(Place, bool)> {
+        let client = self.clients.get(branch.place).filter(|client| client.secret == branch.secret)?;
+        Some((branch.place, matches!(client.machine, Machine::Invite(_))))
+    }
+
+    /// Whose a transaction of ours is.
+    pub(crate) fn owner(&self, place: Place) -> Option<Owner> {
+        self.clients.get(place).map(|client| client.owner)
+    }
+
     /// The request of a transaction, while it is kept.
     pub(crate) fn request_bytes(&self, place: Place) -> Option<(Arc<[u8]>, Flow, Owner)> {
         let client = self.clients.get(place)?;

@@ -5,25 +5,25 @@ use crate::header::lex::{Params, number};
 use crate::header::{CSeq, CommaList, Contact, HeaderName, Method, NameAddr};
 use crate::uri::{Scheme, Uri};
 
-/// What to do with a message that cannot be worked with.
+/// What to do with a message that cannot be worked with. The text goes to the log; one about a header begins with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// A request to answer with this status; the text goes to the log.
+    /// A request to answer with this status.
     Answer(Status, &'static str),
-    /// A response, an ACK, or a request whose answer has no way back; the text goes to the log.
+    /// A response, an ACK, or a request whose answer has no way back.
     Drop(&'static str),
 }
 
 /// Fields that stand once at most (RFC 3261 §7.3.1).
-const SINGLE: [HeaderName<'static>; 8] = [
-    HeaderName::From,
-    HeaderName::To,
-    HeaderName::CallId,
-    HeaderName::CSeq,
-    HeaderName::MaxForwards,
-    HeaderName::ContentType,
-    HeaderName::ContentLength,
-    HeaderName::Expires,
+const SINGLE: [(HeaderName<'static>, &str); 8] = [
+    (HeaderName::From, "From stands twice"),
+    (HeaderName::To, "To stands twice"),
+    (HeaderName::CallId, "Call-ID stands twice"),
+    (HeaderName::CSeq, "CSeq stands twice"),
+    (HeaderName::MaxForwards, "Max-Forwards stands twice"),
+    (HeaderName::ContentType, "Content-Type stands twice"),
+    (HeaderName::ContentLength, "Content-Length stands twice"),
+    (HeaderName::Expires, "Expires stands twice"),
 ];
 
 impl Message<'_> {
@@ -46,7 +46,7 @@ impl Message<'_> {
         const fn bad(why: &'static str) -> Invalid {
             Invalid::Answer(Status::BAD_REQUEST, why)
         }
-        let via = self.top_via().ok_or(Invalid::Drop("no Via that a response could follow"))?;
+        let via = self.top_via().ok_or(Invalid::Drop("Via is missing or names no way back"))?;
         if let Some(flaw) = self.flaw() {
             return Err(bad(flaw_text(flaw)));
         }
@@ -55,24 +55,27 @@ impl Message<'_> {
         }
         self.check_once().map_err(bad)?;
         if self.call_id().is_none() {
-            return Err(bad("no Call-ID"));
+            return Err(bad("Call-ID is missing"));
         }
-        let cseq = self.header(HeaderName::CSeq).ok_or(bad("no CSeq"))?;
+        let cseq = self.header(HeaderName::CSeq).ok_or(bad("CSeq is missing"))?;
         let cseq = CSeq::parse(cseq).ok_or(bad("CSeq is unreadable or above 2^31 - 1"))?;
         if !via.params.well_formed() {
             return Err(bad("Via has malformed parameters"));
         }
-        for (name, missing) in [(HeaderName::From, "no From"), (HeaderName::To, "no To")] {
+        for (name, [missing, unreadable, malformed]) in [
+            (HeaderName::From, ["From is missing", "From is no address", "From has malformed parameters"]),
+            (HeaderName::To, ["To is missing", "To is no address", "To has malformed parameters"]),
+        ] {
             let value = self.header(name).ok_or(bad(missing))?;
-            let addr = NameAddr::parse(value).ok_or(bad("From or To is unreadable"))?;
+            let addr = NameAddr::parse(value).ok_or(bad(unreadable))?;
             if !addr.params.well_formed() {
-                return Err(bad("From or To has malformed parameters"));
+                return Err(bad(malformed));
             }
         }
         self.check_contacts().map_err(bad)?;
         if self.is_request() {
             if cseq.method != self.method() {
-                return Err(bad("method differs from that of CSeq"));
+                return Err(bad("CSeq has another method than the request"));
             }
             self.check_request()?;
         }
@@ -107,21 +110,47 @@ impl Message<'_> {
         let mut seen = 0_u128; // one bit a row of the header table, which has fewer than 128
         for slot in self.slots() {
             let Some(bit) = 1_u128.checked_shl(u32::from(slot.id)) else { continue };
-            if seen & bit != 0 && SINGLE.iter().any(|name| name.id() == slot.id) {
-                return Err("a field that stands once stands twice");
+            if seen & bit != 0
+                && let Some((_, twice)) = SINGLE.iter().find(|(name, _)| name.id() == slot.id)
+            {
+                return Err(twice);
             }
             seen |= bit;
         }
         Ok(())
     }
 
+    /// Contacts that a request or a 2xx makes somebody's address. Elsewhere they are read one by one by whoever wants
+    /// them: a contact of somebody else in the list of a registrar, or one among several of a 3xx, spoils nothing.
     fn check_contacts(&self) -> Result<(), &'static str> {
+        let method = match self.status() {
+            Some(status) if !status.is_success() => return Ok(()),
+            Some(_) => self.cseq().map_or(Method::Other(b""), |cseq| cseq.method),
+            None => self.method(),
+        };
+        let makes_target = matches!(
+            method,
+            Method::Invite | Method::Update | Method::Subscribe | Method::Refer | Method::Notify
+        );
+        if matches!(method, Method::Ack | Method::Bye | Method::Cancel | Method::Prack)
+            || !(self.is_request() || makes_target)
+        {
+            return Ok(());
+        }
         for value in self.headers(HeaderName::Contact) {
             for one in CommaList::new(value) {
                 match Contact::parse(one) {
-                    Some(Contact::Star) if self.method() == Method::Register => {}
-                    Some(Contact::Addr(addr)) if contact_params_fit(addr.params) => {}
-                    _ => return Err("Contact is unreadable"),
+                    Some(Contact::Star) if method == Method::Register => {}
+                    Some(Contact::Star) => return Err("Contact '*' is for REGISTER only"),
+                    Some(Contact::Addr(addr)) if !contact_params_fit(addr.params) => {
+                        return Err("Contact has malformed parameters");
+                    }
+                    // RFC 3261 §8.1.1.8: where the other side sends its requests.
+                    Some(Contact::Addr(addr)) if makes_target && !addr.uri.can_be_sent_to() => {
+                        return Err("Contact is nothing that a request can be sent to");
+                    }
+                    Some(Contact::Addr(_)) => {}
+                    None => return Err("Contact is no address"),
                 }
             }
         }

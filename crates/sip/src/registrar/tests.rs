@@ -86,6 +86,9 @@ fn rfc3261_10_3_what_is_refused_changes_nothing() {
         ("star without Expires", two, "Contact: *\r\n", Refusal::Malformed),
         ("star with a lifetime", two, "Contact: *\r\nExpires: 60\r\n", Refusal::Malformed),
         ("unreadable contact", two, "Contact: <sip:a@n\r\n", Refusal::Malformed),
+        ("a telephone's contact", two, "Contact: <tel:+4930>\r\n", Refusal::Malformed),
+        ("a name's contact", two, "Contact: <urn:service:sos>\r\n", Refusal::Malformed),
+        ("a mailbox's contact", two, "Contact: <mailto:a@n>\r\n", Refusal::Malformed),
         ("too many", two, "Contact: <sip:a@n>,<sip:a@m>\r\n", Refusal::TooMany),
         ("none allowed", Rules { max_contacts: 0, ..two }, "Contact: <sip:a@n>\r\n", Refusal::TooMany),
     ] {

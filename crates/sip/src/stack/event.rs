@@ -201,10 +201,13 @@ pub enum Event {
         /// Subscription.
         subscription: SubscriptionId,
     },
-    /// A message that cannot be understood; it was answered if it could be, else dropped.
+    /// A message that cannot be understood; it was answered if it could be, else dropped, unless it was a final response
+    /// to a request of ours: that ends its transaction.
     Malformed {
         /// Where it came from.
         source: Flow,
+        /// What it is, which header cannot be read, and why; without control characters.
+        what: String,
     },
 }
 

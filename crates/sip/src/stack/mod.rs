@@ -19,6 +19,7 @@ mod inside;
 mod reliable;
 mod uac;
 mod uas;
+mod unread;
 mod watch;
 
 pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
@@ -253,15 +254,22 @@ impl Stack {
             Ok(message) => match message.validate() {
                 Ok(()) if message.is_request() => self.receive_request(source, &message, now, out),
                 Ok(()) => self.receive_response(&message, source, now, out),
-                Err(Invalid::Answer(status, _)) => {
+                Err(Invalid::Answer(status, why)) => {
                     self.answer_statelessly(&message, source, false, &Answer::new(status.code()), out);
-                    out.push(Output::Event(Event::Malformed { source }));
+                    Self::tell_unread(&message, why, source, out);
                 }
-                Err(Invalid::Drop(_)) => out.push(Output::Event(Event::Malformed { source })),
+                Err(Invalid::Drop(why)) => {
+                    Self::tell_unread(&message, why, source, out);
+                    self.receive_unread(&message, source, now, out);
+                }
             },
             Err(ParseError::Empty) => {} // a keep-alive
-            Err(ParseError::TooLarge | ParseError::NotSip) => {
-                out.push(Output::Event(Event::Malformed { source }))
+            Err(ParseError::TooLarge) => {
+                out.push(Output::Event(Event::Malformed { source, what: "a message is too large".into() }));
+            }
+            Err(ParseError::NotSip) => {
+                let what = "what came is no SIP message".into();
+                out.push(Output::Event(Event::Malformed { source, what }));
             }
         }
         self.index = Some(index);

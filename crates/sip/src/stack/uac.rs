@@ -126,6 +126,14 @@ impl Stack {
         }
     }
 
+    /// The driver waits no longer for the server that a request has gone to: the next of those that were named is asked,
+    /// which [`Event::Moved`] tells. `false` when there is none; the transaction goes on as it was.
+    pub fn next_server(&mut self, request: ClientId, now: Instant, out: &mut Vec<Output>) -> bool {
+        let moved = self.layer.next_server(request.0, now, out);
+        self.heed_notices(now, out);
+        moved
+    }
+
     fn also_by(&mut self, place: Place, ways: &[Way]) {
         let large = self.layer.is_large(place);
         let mut all = Vec::with_capacity(ways.len());

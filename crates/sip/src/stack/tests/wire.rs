@@ -402,6 +402,95 @@ fn rfc3261_17_1_3_responses_that_are_not_for_us_change_nothing() {
     assert_eq!(desk.hear(&good).words(), ["Answered 0"]);
 }
 
+/// RFC 3261 §8.1.3: a final response ends its transaction whatever is wrong with it.
+#[test]
+fn rfc3261_8_1_3_a_final_response_that_cannot_be_read_ends_its_transaction_and_is_told_of() {
+    let bad = "Contact: <sip:peer@192.0.2.9\n";
+    let none = ("", "");
+    for (name, status, (from, to), headers, events, sent, told) in [
+        ("a contact that is not closed", 200, none, bad, "Failed 500", "ACK BYE", "Contact is no address"),
+        ("a contact of a telephone", 200, none, "Contact: <tel:+491>\n", "Failed 500", "ACK BYE", "sent to"),
+        (
+            "a contact of a service",
+            200,
+            none,
+            "Contact: <urn:service:sos>\n",
+            "Failed 500",
+            "ACK BYE",
+            "sent to",
+        ),
+        ("two contacts, one bad", 200, none, "Contact: <sip:a@b>, <x\n", "Failed 500", "ACK BYE", "Contact"),
+        (
+            "To",
+            200,
+            ("To: <sip:callee@there>", "To: <sip:callee@there"),
+            "",
+            "Failed 500",
+            "ACK BYE",
+            "To is no",
+        ),
+        ("From", 200, ("From: \"Caller\"", "From: \"Caller"), "", "Failed 500", "ACK BYE", "From is no"),
+        ("CSeq", 200, ("CSeq: ", "CSeq: x"), "", "Failed 500", "ACK BYE", "CSeq is unreadable"),
+        ("Call-ID twice", 200, none, "Call-ID: x\n", "Failed 500", "ACK BYE", "Call-ID stands twice"),
+        (
+            "busy",
+            486,
+            ("To: <sip:callee@there>", "To: <sip:callee@there"),
+            "",
+            "Failed 486",
+            "ACK",
+            "To is no",
+        ),
+        ("a bad contact of a failure is not looked at", 486, none, bad, "Failed 486", "ACK", ""),
+        ("ringing is waited on", 180, ("CSeq: ", "CSeq: x"), "", "", "", "CSeq is unreadable"),
+    ] {
+        let mut desk = Desk::new(config());
+        let (_, heard) =
+            desk.act(|stack, now, out| stack.invite(&outgoing("<sip:us@h>", PEER), now, out).unwrap());
+        let mut bytes = Vec::new();
+        let reply = Reply { to_tag: Some(b"x"), ..Reply::default() };
+        let status = Status::new(status).unwrap();
+        MessageWriter::response(&mut bytes, &heard.sent[0].1.view(), status, &reply).finish();
+        let text = String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
+        let text = text.replacen(from, to, usize::from(!from.is_empty()));
+        let text = text.replacen("Content-Length", &format!("{headers}Content-Length"), 1);
+        let heard = desk.hear(&text);
+        let mut words = heard.words();
+        let what = heard.events.iter().find_map(|event| match event {
+            Event::Malformed { what, .. } => Some(what.clone()),
+            _ => None,
+        });
+        assert!(what.as_deref().unwrap_or_default().contains(told), "{name}: {what:?}");
+        assert_eq!(what.is_none(), told.is_empty(), "{name}: {what:?}");
+        words.retain(|word| word != "Malformed");
+        assert_eq!(words.join(" "), events, "{name}");
+        let methods: Vec<_> =
+            heard.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(methods.join(" "), sent, "{name}");
+        if status.is_success() {
+            let again = desk.hear(&text);
+            let acks: Vec<_> = again.lines().iter().map(|line| line == "ACK").collect();
+            assert!(
+                acks.iter().all(|ack| *ack),
+                "{name}: a repeated 2xx is acknowledged or nothing: {acks:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rfc3261_8_1_3_a_2xx_to_another_request_that_cannot_be_read_counts_as_500() {
+    let mut desk = Desk::new(config());
+    let (_, heard) =
+        desk.act(|stack, now, out| stack.request(&outgoing("<sip:us@h>", PEER), now, out).unwrap());
+    let mut bytes = Vec::new();
+    let reply = Reply { to_tag: Some(b"x"), ..Reply::default() };
+    MessageWriter::response(&mut bytes, &heard.sent[0].1.view(), Status::OK, &reply).finish();
+    let text = String::from_utf8(bytes).unwrap().replace("\r\n", "\n").replace("To: <", "To: ");
+    let heard = desk.hear(&text);
+    assert_eq!(heard.words(), ["Malformed", "Response 500"]);
+}
+
 #[test]
 fn rfc3261_17_over_tcp_nothing_is_sent_twice_but_the_answer_until_its_ack() {
     let tcp = Flow { protocol: Protocol::Tcp, connection: Some(ConnectionId(1)), ..udp(PEER) };
