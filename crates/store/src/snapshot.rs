@@ -7,7 +7,7 @@ use crate::config::agents::Agents;
 use crate::config::aliases::Aliases;
 use crate::config::amd::Amd;
 use crate::config::ari::Ari;
-use crate::config::asterisk::Asterisk;
+use crate::config::asterisk::{Asterisk, Directories};
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::cdr_sql::{self, CdrSql};
 use crate::config::cel::{self, Cel};
@@ -19,7 +19,7 @@ use crate::config::logger::Logger;
 use crate::config::manager::Manager;
 use crate::config::meetme::MeetMe;
 use crate::config::modules::{Capability, Modules};
-use crate::config::music::Music;
+use crate::config::music::{Mode, Music};
 use crate::config::notify::Notify;
 use crate::config::permissions::Permissions;
 use crate::config::pjsip::Pjsip;
@@ -32,9 +32,9 @@ use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::voicemail::VoicemailConf;
 use crate::config::web::{HttpGeneral, Prometheus};
-use crate::config::{legacy, wizard};
+use crate::config::{legacy, made, wizard};
 use crate::defaults::Defaults;
-use crate::folder::{self, Folder};
+use crate::folder::{self, Copied, Folder};
 use conf::{File, Findings, LoadError, Options, Place, ReadError, Section, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,15 @@ pub enum Where {
     /// A site's own: the path of its `asterisk.conf`. The other files lie in its `astetcdir`, or beside it when it names
     /// none.
     Site(PathBuf),
-    /// A folder to look at, whatever its `asterisk.conf` says about where files lie.
+    /// A folder, whatever its `asterisk.conf` says about where files lie.
     Dir(PathBuf),
+    /// A folder to look at, perhaps a copy of another machine's: absolute paths are looked for in it, and nothing is run.
+    Looked {
+        /// The folder.
+        folder: PathBuf,
+        /// `#exec` runs commands after all, where the configuration lets it.
+        exec: bool,
+    },
     /// The embedded defaults.
     Embedded(Defaults),
 }
@@ -176,7 +183,8 @@ impl Snapshot {
         let mut findings = Findings::new();
         let snapshot = match place {
             Where::Site(path) => load_site(path, (rows, kept), &mut findings),
-            Where::Dir(dir) => load_dir(dir, (rows, kept), &mut findings),
+            Where::Dir(dir) => load_dir(dir, None, (rows, kept), &mut findings),
+            Where::Looked { folder, exec } => load_dir(folder, Some(*exec), (rows, kept), &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
@@ -220,6 +228,66 @@ impl Snapshot {
         self.files.iter().filter(|(_, time)| time.is_some()).map(|(path, _)| path.as_path())
     }
 
+    /// Files that the configuration names, where a copy has them.
+    fn look_in(&mut self, copy: &Copied) {
+        let look = |file: &mut String| {
+            if Path::new(file).is_absolute() {
+                *file = copy.find(Path::new(file)).display().to_string();
+            }
+        };
+        for transport in self.pjsip.transports.values_mut() {
+            [&mut transport.cert_file, &mut transport.priv_key_file].into_iter().for_each(look);
+            [&mut transport.ca_list_file, &mut transport.ca_list_path].into_iter().for_each(look);
+        }
+        let manager = &mut self.manager.general;
+        [&mut manager.tlscertfile, &mut manager.tlsprivatekey].into_iter().for_each(look);
+        [&mut self.http.tlscertfile, &mut self.http.tlsprivatekey].into_iter().for_each(look);
+        for class in self.music.classes.values_mut() {
+            class.directory = copy.find(&class.directory);
+        }
+    }
+
+    /// Says which sounds and music are not there that calls are to hear.
+    pub fn check_sounds(&self, findings: &mut Findings) {
+        let directories = &self.asterisk.directories;
+        let data = &directories.astdatadir;
+        let is_said = ["astdatadir", "astvarlibdir"].iter().any(|option| directories.origin.has(option));
+        if !is_said && !data.exists() {
+            // The folder is looked at on a machine that has nothing of the one it is for.
+            return;
+        }
+        let sounds = data.join("sounds");
+        if !sounds.is_dir() && !crate::sounds::packaged_sounds().is_dir() {
+            let message = format!("there are no prompts: the folder {} is not there", sounds.display());
+            let remedy = "put sound files there (Debian: asterisk-core-sounds-en), or correct astdatadir=";
+            findings.warning(directories.origin.place_of("astdatadir"), message, remedy);
+        }
+        let is_sound = |name: &Path| {
+            let ending = name.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+            ending.is_some_and(|ending| {
+                ending == "mp3" || codec::extensions().any(|known| known.eq_ignore_ascii_case(&ending))
+            })
+        };
+        for (name, class) in &self.music.classes {
+            let is_folder = matches!(class.mode, Mode::Files | Mode::Mp3) && !class.is_live();
+            if !is_folder {
+                continue;
+            }
+            let folder = class.folder(data);
+            let has_sounds =
+                |entries: std::fs::ReadDir| entries.flatten().any(|entry| is_sound(&entry.path()));
+            let why = match std::fs::read_dir(&folder).map(has_sounds) {
+                Err(_) => "is not there",
+                Ok(true) => continue,
+                Ok(false) => "has no sound files",
+            };
+            let message =
+                format!("the music class '{name}' is silent: the folder {} {why}", folder.display());
+            let place = class.origin.place_of("directory");
+            findings.warning(place, message, "put sound files there, or correct directory=");
+        }
+    }
+
     /// Whether this is the embedded configuration.
     pub fn is_embedded(&self) -> bool {
         matches!(self.place, Where::Embedded(_))
@@ -227,16 +295,21 @@ impl Snapshot {
 }
 
 /// Reads a folder and says everything there is to say about it. `dialplan` adds what the dialplan finds.
-pub fn check(dir: &Path, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
-    match Snapshot::load(&Where::Dir(dir.to_owned())) {
+/// Nothing is run, unless `exec` lets `#exec` do so.
+pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
+    // Without a slash at the end, and without `.` in between.
+    let dir: PathBuf = dir.components().collect();
+    let mut findings = match Snapshot::load(&Where::Looked { folder: dir.clone(), exec }) {
         Ok((snapshot, mut findings)) => {
-            folder::name_unread(&Folder::new(dir), dir, &mut findings);
+            folder::name_unread(&Folder::new(&dir), &dir, &mut findings);
             dialplan(&snapshot, &mut findings);
-            findings.dedup();
             findings
         }
         Err(findings) => findings,
-    }
+    };
+    findings.keep_first("#exec ");
+    findings.dedup();
+    findings
 }
 
 /// What a person reads at the end of a check.
@@ -283,20 +356,38 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(
+    dir: &Path,
+    looked: Option<bool>,
+    (rows, kept): Brought<'_>,
+    findings: &mut Findings,
+) -> Option<Snapshot> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
         return None;
     }
-    let mut reading = Reading::new(Box::new(Folder::new(dir)), true, findings);
+    let opened = |home: &Path| match looked {
+        Some(exec) => Folder::of_copy(dir, Copied::new(dir, home, exec)),
+        None => Folder::new(dir),
+    };
+    let mut reading = Reading::new(Box::new(opened(&Directories::default().astetcdir)), true, findings);
     reading.rows = rows;
     reading.kept = kept.clone();
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
+    let copy = looked.map(|exec| Copied::new(dir, &asterisk.directories.astetcdir, exec));
+    let folder = opened(&asterisk.directories.astetcdir);
     asterisk.directories.astetcdir = dir.to_owned();
-    reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(dir) });
-    reading.finish(asterisk)
+    if let Some(copy) = &copy {
+        asterisk.directories.each(|path| *path = copy.find(path));
+    }
+    reading.source = Box::new(Overlay { kept: kept.clone(), folder });
+    let mut snapshot = reading.finish(asterisk)?;
+    if let Some(copy) = &copy {
+        snapshot.look_in(copy);
+    }
+    Some(snapshot)
 }
 
 fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
@@ -344,6 +435,10 @@ struct Reading<'a> {
     rows: &'a [Section],
     /// Contexts that wizards of `pjsip_wizard.conf` add to the dialplan.
     hints: Vec<Section>,
+    /// `sip.conf`, whose words findings about what it stands for are told in.
+    sip: Option<File>,
+    /// `pjsip_wizard.conf`, likewise.
+    wizards: Option<File>,
     /// What databases have of the other files.
     kept: Arc<Kept>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
@@ -362,6 +457,8 @@ impl<'a> Reading<'a> {
             findings,
             rows: &[],
             hints: Vec::new(),
+            sip: None,
+            wizards: None,
             kept: Arc::default(),
             files: Vec::new(),
             ran_exec: false,
@@ -453,6 +550,7 @@ impl<'a> Reading<'a> {
             let made = wizard::expand(&wizards, &file, self.findings);
             file.sections.extend(made);
             self.hints = wizard::dialplan(&wizards, self.findings);
+            self.wizards = Some(wizards);
         }
         if !modules.has_module("chan_pjsip") {
             file.sections.clear();
@@ -464,6 +562,7 @@ impl<'a> Reading<'a> {
                 modules.serve_sip();
             }
             file.sections.extend(made);
+            self.sip = Some(sip);
         }
         if is_missing && file.sections.is_empty() {
             let place = self.whole("pjsip.conf");
@@ -605,6 +704,12 @@ impl<'a> Reading<'a> {
                 format!("a module is turned off, so {what}"),
                 "remove its noload= line",
             );
+        }
+        if let Some(sip) = &self.sip {
+            legacy::reword(self.findings, sip);
+        }
+        if let Some(wizards) = &self.wizards {
+            made::reword(self.findings, wizards, made::in_word_of);
         }
         (!self.refused).then_some(snapshot)
     }

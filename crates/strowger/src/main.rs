@@ -63,10 +63,13 @@ fn run() -> anyhow::Result<u8> {
     }
     match &args.mode {
         Mode::Serve => serve(&args, &settings, &socket),
-        Mode::Check { folder } => check::run(folder, args.json, &mut |snapshot, findings| {
-            engine::check_dialplan(snapshot, findings);
-            engine::check_certificates(snapshot, findings);
-        }),
+        Mode::Check { folder } => {
+            check::run(folder, (args.json, args.exec_includes), &mut |snapshot, findings| {
+                engine::check_dialplan(snapshot, findings);
+                engine::check_certificates(snapshot, findings);
+                snapshot.check_sounds(findings);
+            })
+        }
         Mode::Codec(job) => convert::run(job),
         // `front` has done all others.
         _ => Ok(0),
