@@ -294,21 +294,42 @@ impl Snapshot {
     }
 }
 
-/// Reads a folder and says everything there is to say about it. `dialplan` adds what the dialplan finds.
-/// Nothing is run, unless `exec` lets `#exec` do so.
-pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
+/// A folder that was read to be judged.
+#[derive(Debug)]
+pub struct Examined {
+    /// What could be read; `None` when there is no such folder.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// What there is to say about single files.
+    pub findings: Findings,
+    /// A file is refused as a whole, so a server would not start on this.
+    pub refused: bool,
+}
+
+/// Reads a folder to be judged. What is refused leaves a gap, and everything else is read all the same. Nothing is run, unless
+/// `exec` lets `#exec` do so.
+pub fn examine(dir: &Path, exec: bool) -> Examined {
     // Without a slash at the end, and without `.` in between.
     let dir: PathBuf = dir.components().collect();
-    let mut findings = match Snapshot::load(&Where::Looked { folder: dir.clone(), exec }) {
-        Ok((snapshot, mut findings)) => {
-            folder::name_unread(&Folder::new(&dir), &dir, &mut findings);
-            dialplan(&snapshot, &mut findings);
-            findings
-        }
-        Err(findings) => findings,
-    };
+    let mut findings = Findings::new();
+    let read = read_dir(&dir, Some(exec), (&[], &Arc::default()), &mut findings);
+    let refused = read.as_ref().is_none_or(|(_, refused)| *refused);
+    let snapshot = read.map(|(mut snapshot, _)| {
+        snapshot.place = Where::Looked { folder: dir.clone(), exec };
+        Arc::new(snapshot)
+    });
+    folder::name_unread(&Folder::new(&dir), &dir, &mut findings);
     findings.keep_first("#exec ");
     findings.dedup();
+    Examined { snapshot, findings, refused }
+}
+
+/// The same, with what `dialplan` finds in what was read.
+pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
+    let Examined { snapshot, mut findings, refused } = examine(dir, exec);
+    if let Some(snapshot) = snapshot.filter(|_| !refused) {
+        dialplan(&snapshot, &mut findings);
+        findings.dedup();
+    }
     findings
 }
 
@@ -359,9 +380,21 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
 fn load_dir(
     dir: &Path,
     looked: Option<bool>,
-    (rows, kept): Brought<'_>,
+    brought: Brought<'_>,
     findings: &mut Findings,
 ) -> Option<Snapshot> {
+    let read = read_dir(dir, looked, brought, findings);
+    read.and_then(|(snapshot, refused)| (!refused).then_some(snapshot))
+}
+
+/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; true beside it when a file was
+/// refused.
+fn read_dir(
+    dir: &Path,
+    looked: Option<bool>,
+    (rows, kept): Brought<'_>,
+    findings: &mut Findings,
+) -> Option<(Snapshot, bool)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -383,11 +416,11 @@ fn load_dir(
         asterisk.directories.each(|path| *path = copy.find(path));
     }
     reading.source = Box::new(Overlay { kept: kept.clone(), folder });
-    let mut snapshot = reading.finish(asterisk)?;
+    let (mut snapshot, refused) = reading.complete(asterisk);
     if let Some(copy) = &copy {
         snapshot.look_in(copy);
     }
-    Some(snapshot)
+    Some((snapshot, refused))
 }
 
 fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
@@ -599,7 +632,14 @@ impl<'a> Reading<'a> {
         Realtime::read(&files, &sources, self.findings)
     }
 
-    fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
+    /// The snapshot, unless a file was refused.
+    fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
+        let (snapshot, refused) = self.complete(asterisk);
+        (!refused).then_some(snapshot)
+    }
+
+    /// The snapshot, with gaps where a file was refused; true beside it when one was.
+    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, bool) {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -711,6 +751,6 @@ impl<'a> Reading<'a> {
         if let Some(wizards) = &self.wizards {
             made::reword(self.findings, wizards, made::in_word_of);
         }
-        (!self.refused).then_some(snapshot)
+        (snapshot, self.refused)
     }
 }

@@ -28,6 +28,7 @@ const ABSENT: &[(&str, Absence)] = &[
     ("app_dahdibarge", Missing(CARDS)),
     ("app_dahdiras", Missing(CARDS)),
     ("app_dahdiscan", Missing(CARDS)),
+    ("app_dtmfstore", Missing("StoreDTMF() does not exist")),
     ("app_fax", Missing("SendFAX() and ReceiveFAX() do not exist; T.38 passes from endpoint to endpoint")),
     ("app_getcpeid", Missing("ADSI phones are not asked")),
     ("app_ices", Missing("ICES() does not exist")),
