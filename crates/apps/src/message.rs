@@ -14,7 +14,7 @@ const PROTOCOLS: &[(&str, &str)] = &[("pjsip", "PJSIP"), ("sip", "PJSIP")];
 
 pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "MessageSend",
-    module: "app_messagesend",
+    module: "pbx_builtins",
     synopsis: "Sends the text message that the channel has.",
     syntax: "MessageSend(destination[,from[,to]])",
     description: "\

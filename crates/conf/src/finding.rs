@@ -1,6 +1,7 @@
 //! What a reader has to say to a person: where, what, and what to do about it.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -126,6 +127,14 @@ impl Findings {
     pub fn iter(&self) -> std::slice::Iter<'_, Finding> {
         self.list.iter()
     }
+    /// The same, to be worded otherwise.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Finding> {
+        self.list.iter_mut()
+    }
+    /// Drops those that are not wanted.
+    pub fn retain(&mut self, wanted: impl FnMut(&Finding) -> bool) {
+        self.list.retain(wanted);
+    }
     /// How many of this level.
     pub fn count(&self, level: Level) -> usize {
         self.list.iter().filter(|finding| finding.level == level).count()
@@ -142,15 +151,65 @@ impl Findings {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-    /// Drops what was said already: a line of a template is read once for every section that inherits it.
+    /// Drops what was said already: a line of a template is read once for every section that inherits it. What is the same
+    /// of several objects but for their names is said of the first, with how many more there are.
     pub fn dedup(&mut self) {
         let mut seen = std::collections::BTreeSet::new();
         self.list.retain(|finding| seen.insert((finding.place.clone(), finding.message.clone())));
+        let mut first: BTreeMap<(Place, String), (usize, usize)> = BTreeMap::new();
+        let mut at = 0;
+        self.list.retain(|finding| {
+            let Some(alike) = nameless(&finding.message) else {
+                at += 1;
+                return true;
+            };
+            let (_, more) = first
+                .entry((finding.place.clone(), alike))
+                .and_modify(|(_, more)| *more += 1)
+                .or_insert((at, 0));
+            at += usize::from(*more == 0);
+            *more == 0
+        });
+        for &(at, more) in first.values().filter(|(_, more)| *more > 0) {
+            if let Some(finding) = self.list.get_mut(at) {
+                finding.message += &format!(" (the same holds for {more} more)");
+            }
+        }
+    }
+    /// Keeps the first of the findings that begin so, with how many more there are.
+    pub fn keep_first(&mut self, beginning: &str) {
+        let is = |finding: &Finding| finding.message.starts_with(beginning);
+        let more = self.list.iter().filter(|finding| is(finding)).count().saturating_sub(1);
+        let mut seen = false;
+        self.list.retain(|finding| !is(finding) || !std::mem::replace(&mut seen, true));
+        if let Some(finding) = self.list.iter_mut().find(|finding| is(finding)).filter(|_| more > 0) {
+            finding.message += &format!(" (the same holds for {more} more)");
+        }
     }
     /// Sorts by file, then line, keeping the order of findings of one line.
     pub fn sort(&mut self) {
         self.list.sort_by(|a, b| a.place.cmp(&b.place));
     }
+}
+
+/// Kinds of objects that messages begin with, before the object's name in single quotes.
+const OBJECTS: [&str; 9] = [
+    "endpoint '",
+    "aor '",
+    "auth '",
+    "peer '",
+    "registration '",
+    "identify '",
+    "the password of auth '",
+    "the secret of peer '",
+    "queue '",
+];
+
+/// A message without the name of the object that it begins with; `None` when it begins otherwise.
+fn nameless(message: &str) -> Option<String> {
+    let object = OBJECTS.iter().find(|object| message.starts_with(**object))?;
+    let (_, rest) = message.get(object.len()..)?.split_once('\'')?;
+    Some(format!("{object}'{rest}"))
 }
 
 impl Extend<Finding> for Findings {

@@ -348,6 +348,11 @@ impl Reader<'_> {
         self.count_include(place)?;
         self.file.ran_exec = true;
         match self.source.exec(command) {
+            Err(ReadError::NotRun) => {
+                let message = format!("#exec {command} is not run; what it would print is not looked at");
+                self.findings.warning(place, message, "add --exec to have it run");
+                Ok(())
+            }
             Ok(bytes) => self.text(format!("#exec {command}").into(), &bytes, depth),
             Err(error) => {
                 let message = format!("the command of #exec failed: {error}");

@@ -8,6 +8,9 @@ pub enum ReadError {
     /// No such file.
     #[error("no such file")]
     NotFound,
+    /// A command that whoever reads does not want to be run.
+    #[error("not run")]
+    NotRun,
     /// There, but not to be had; the text says why.
     #[error("{0}")]
     Failed(String),

@@ -57,6 +57,16 @@ impl Variable {
             )
         })
     }
+    /// The whole number that the value begins with, and the text behind it, as `scanf` reads numbers.
+    pub fn leading_integer(&self) -> Option<(i64, &str)> {
+        let (number, rest) = self.value.split_at(number_end(&self.value, false));
+        Some((number.parse().ok()?, rest.trim()))
+    }
+    /// The decimal number that the value begins with, and the text behind it.
+    pub fn leading_decimal(&self) -> Option<(f64, &str)> {
+        let (number, rest) = self.value.split_at(number_end(&self.value, true));
+        Some((number.parse().ok()?, rest.trim()))
+    }
     /// The value as a span of whole seconds, at most `max` seconds.
     pub fn seconds(&self, max: u32) -> Result<Duration, Finding> {
         self.integer(0..=max).map(|seconds| Duration::from_secs(u64::from(seconds)))
@@ -82,6 +92,21 @@ impl Variable {
             )
         })
     }
+}
+
+/// Where the number that a text begins with ends: sign, digits and, with `decimals`, a point among them.
+fn number_end(text: &str, decimals: bool) -> usize {
+    let mut points = 0;
+    let is_part = |(at, c): (usize, char)| match c {
+        '0'..='9' => true,
+        '+' | '-' => at == 0,
+        '.' if decimals => {
+            points += 1;
+            points == 1
+        }
+        _ => false,
+    };
+    text.char_indices().map(is_part).take_while(|part| *part).count()
 }
 
 #[cfg(test)]
@@ -134,5 +159,25 @@ mod tests {
             assert!(finding.message.contains("from 1 to 90"), "{text:?}: {}", finding.message);
         }
         assert!(variable("nan").decimal(0.0..=3.0).is_err());
+    }
+
+    #[test]
+    fn a_number_ends_where_its_digits_do() {
+        for (text, whole, decimal) in [
+            ("32", Some((32, "")), Some((32.0, ""))),
+            ("-1", Some((-1, "")), Some((-1.0, ""))),
+            ("30s", Some((30, "s")), Some((30.0, "s"))),
+            ("2.5 // seconds", Some((2, ".5 // seconds")), Some((2.5, "// seconds"))),
+            ("1.2.3", Some((1, ".2.3")), Some((1.2, ".3"))),
+            (".5", None, Some((0.5, ""))),
+            ("many", None, None),
+            ("-", None, None),
+            ("", None, None),
+            ("1\u{e9}", Some((1, "\u{e9}")), Some((1.0, "\u{e9}"))),
+            ("99999999999999999999", None, Some((1e20, ""))),
+        ] {
+            assert_eq!(variable(text).leading_integer(), whole, "{text:?}");
+            assert_eq!(variable(text).leading_decimal(), decimal, "{text:?}");
+        }
     }
 }

@@ -12,12 +12,59 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
+    /// It is only looked at, perhaps as a copy of another.
+    copy: Option<Copied>,
 }
 
 impl Folder {
     /// A folder, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), copy: None }
+    }
+    /// A folder that is looked at: what lies elsewhere on the machine that it is of is looked for in the copy first.
+    pub fn of_copy(path: impl Into<PathBuf>, copy: Copied) -> Self {
+        Self { path: path.into(), copy: Some(copy) }
+    }
+    fn place(&self, path: &str) -> PathBuf {
+        match &self.copy {
+            Some(copy) => copy.find(&self.path.join(path)),
+            None => self.path.join(path),
+        }
+    }
+}
+
+/// A folder that is looked at on behalf of a machine where it lies in another place: what absolute paths lead to.
+#[derive(Debug, Clone)]
+pub struct Copied {
+    /// Where the folder is.
+    folder: PathBuf,
+    /// Where the machine has it.
+    home: PathBuf,
+    /// Where the machine's root is, if the folder lies below a copy of all of it.
+    root: Option<PathBuf>,
+    /// `#exec` may run commands.
+    runs: bool,
+}
+
+impl Copied {
+    /// A copy in `folder` of what a machine has in `home`.
+    pub fn new(folder: &Path, home: &Path, runs: bool) -> Self {
+        let below = home.strip_prefix("/").unwrap_or(home);
+        let whole = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let above = whole.ends_with(below).then(|| whole.ancestors().nth(below.components().count()));
+        // The root of this machine is no copy.
+        let root = above.flatten().filter(|root| root.parent().is_some()).map(Path::to_owned);
+        Self { folder: folder.to_owned(), home: home.to_owned(), root, runs }
+    }
+    /// Where a path of the machine is here: in the copy of the folder, below the copy of the root if it is there, or where it
+    /// says.
+    pub fn find(&self, path: &Path) -> PathBuf {
+        if let Ok(inside) = path.strip_prefix(&self.home) {
+            return self.folder.join(inside);
+        }
+        let below = self.root.as_ref().zip(path.strip_prefix("/").ok());
+        let copied = below.map(|(root, inside)| root.join(inside)).filter(|copied| copied.exists());
+        copied.unwrap_or_else(|| path.to_owned())
     }
 }
 
@@ -35,7 +82,7 @@ fn bounded(reader: impl Read) -> Result<Vec<u8>, ReadError> {
 
 impl Source for Folder {
     fn read(&self, path: &str) -> Result<Vec<u8>, ReadError> {
-        let path = self.path.join(path);
+        let path = self.place(path);
         let file = std::fs::File::open(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ReadError::NotFound,
             _ => ReadError::Failed(error.to_string()),
@@ -47,8 +94,7 @@ impl Source for Folder {
     }
 
     fn glob(&self, pattern: &str) -> Vec<String> {
-        let absolute = Path::new(pattern).is_absolute();
-        let full = if absolute { pattern.to_owned() } else { format!("{}/{pattern}", self.path.display()) };
+        let full = self.place(pattern).display().to_string();
         let mut found = Vec::new();
         // Only folders below the last one without a wildcard can match.
         let plain: PathBuf =
@@ -65,10 +111,13 @@ impl Source for Folder {
     }
 
     fn full_name(&self, path: &str) -> String {
-        self.path.join(path).display().to_string()
+        self.place(path).display().to_string()
     }
 
     fn exec(&self, command: &str) -> Result<Vec<u8>, ReadError> {
+        if self.copy.as_ref().is_some_and(|copy| !copy.runs) {
+            return Err(ReadError::NotRun);
+        }
         let failed = |error: std::io::Error| ReadError::Failed(error.to_string());
         let mut child = Command::new("/bin/sh")
             .args(["-c", command])
@@ -121,6 +170,29 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("websocket_client.conf", Level::Note, "WebSockets are taken, and none is opened"),
     ("ccss.conf", Level::Note, "call completion is not built in"),
     ("calendar.conf", Level::Note, "calendars are not read"),
+    ("aeap.conf", Level::Note, "no external application speaks AEAP"),
+    ("alarmreceiver.conf", Level::Note, "alarm panels are not answered"),
+    ("alsa.conf", Level::Note, "there is no telephone on the sound card"),
+    ("cdr_beanstalkd.conf", Level::Note, "records go to no queue of Beanstalk"),
+    ("cdr_syslog.conf", Level::Note, "records do not go to syslog"),
+    ("cdr_tds.conf", Level::Note, "records go to no database by TDS; cdr_adaptive_odbc.conf reaches the same by ODBC"),
+    ("cel_beanstalkd.conf", Level::Note, "events go to no queue of Beanstalk"),
+    ("cel_tds.conf", Level::Note, "events go to no database by TDS; cel_odbc.conf reaches the same by ODBC"),
+    ("chan_mobile.conf", Level::Note, "there are no mobile phones by Bluetooth"),
+    ("console.conf", Level::Note, "there is no telephone on the sound card"),
+    ("h323.conf", Level::Note, "H.323 is not spoken"),
+    ("jabber.conf", Level::Note, "XMPP is not spoken"),
+    ("mgcp.conf", Level::Note, "MGCP is not spoken"),
+    ("misdn.conf", Level::Note, "telephony cards are not served"),
+    ("motif.conf", Level::Note, "XMPP is not spoken"),
+    ("ooh323.conf", Level::Note, "H.323 is not spoken"),
+    ("osp.conf", Level::Note, "OSP is not spoken"),
+    ("oss.conf", Level::Note, "there is no telephone on the sound card"),
+    ("phone.conf", Level::Note, "telephony cards are not served"),
+    ("res_corosync.conf", Level::Note, "states are not shared by Corosync"),
+    ("res_snmp.conf", Level::Note, "SNMP is not spoken; prometheus.conf serves figures"),
+    ("sla.conf", Level::Note, "shared lines are not served"),
+    ("vpb.conf", Level::Note, "telephony cards are not served"),
     ("geolocation.conf", Level::Note, "locations are not read"),
 ];
 

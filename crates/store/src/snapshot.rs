@@ -2,12 +2,14 @@
 //!
 //! A reload makes a new one beside the old; whoever holds the old keeps it until the new one is complete.
 
+mod looked;
+
 use crate::config::acl::NamedAcls;
 use crate::config::agents::Agents;
 use crate::config::aliases::Aliases;
 use crate::config::amd::Amd;
 use crate::config::ari::Ari;
-use crate::config::asterisk::Asterisk;
+use crate::config::asterisk::{Asterisk, Directories};
 use crate::config::cdr::{Cdr, CdrCustom, CdrManager, CdrTable};
 use crate::config::cdr_sql::{self, CdrSql};
 use crate::config::cel::{self, Cel};
@@ -32,9 +34,9 @@ use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::voicemail::VoicemailConf;
 use crate::config::web::{HttpGeneral, Prometheus, Restriction};
-use crate::config::{legacy, wizard};
+use crate::config::{legacy, made, wizard};
 use crate::defaults::Defaults;
-use crate::folder::{self, Folder};
+use crate::folder::{self, Copied, Folder};
 use conf::{File, Findings, LoadError, Options, Place, ReadError, Section, Source};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,8 +49,15 @@ pub enum Where {
     /// A site's own: the path of its `asterisk.conf`. The other files lie in its `astetcdir`, or beside it when it names
     /// none.
     Site(PathBuf),
-    /// A folder to look at, whatever its `asterisk.conf` says about where files lie.
+    /// A folder, whatever its `asterisk.conf` says about where files lie.
     Dir(PathBuf),
+    /// A folder to look at, perhaps a copy of another machine's: absolute paths are looked for in it, and nothing is run.
+    Looked {
+        /// The folder.
+        folder: PathBuf,
+        /// `#exec` runs commands after all, where the configuration lets it.
+        exec: bool,
+    },
     /// The embedded defaults.
     Embedded(Defaults),
 }
@@ -178,7 +187,8 @@ impl Snapshot {
         let mut findings = Findings::new();
         let snapshot = match place {
             Where::Site(path) => load_site(path, (rows, kept), &mut findings),
-            Where::Dir(dir) => load_dir(dir, (rows, kept), &mut findings),
+            Where::Dir(dir) => load_dir(dir, None, (rows, kept), &mut findings),
+            Where::Looked { folder, exec } => load_dir(folder, Some(*exec), (rows, kept), &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
@@ -228,17 +238,43 @@ impl Snapshot {
     }
 }
 
-/// Reads a folder and says everything there is to say about it. `dialplan` adds what the dialplan finds.
-pub fn check(dir: &Path, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
-    match Snapshot::load(&Where::Dir(dir.to_owned())) {
-        Ok((snapshot, mut findings)) => {
-            folder::name_unread(&Folder::new(dir), dir, &mut findings);
-            dialplan(&snapshot, &mut findings);
-            findings.dedup();
-            findings
-        }
-        Err(findings) => findings,
+/// A folder that was read to be judged.
+#[derive(Debug)]
+pub struct Examined {
+    /// What could be read; `None` when there is no such folder.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// What there is to say about single files.
+    pub findings: Findings,
+    /// A file is refused as a whole, so a server would not start on this.
+    pub refused: bool,
+}
+
+/// Reads a folder to be judged. What is refused leaves a gap, and everything else is read all the same. Nothing is run, unless
+/// `exec` lets `#exec` do so.
+pub fn examine(dir: &Path, exec: bool) -> Examined {
+    // Without a slash at the end, and without `.` in between.
+    let dir: PathBuf = dir.components().collect();
+    let mut findings = Findings::new();
+    let read = read_dir(&dir, Some(exec), (&[], &Arc::default()), &mut findings);
+    let refused = read.as_ref().is_none_or(|(_, refused)| *refused);
+    let snapshot = read.map(|(mut snapshot, _)| {
+        snapshot.place = Where::Looked { folder: dir.clone(), exec };
+        Arc::new(snapshot)
+    });
+    folder::name_unread(&Folder::new(&dir), &dir, &mut findings);
+    findings.keep_first("#exec ");
+    findings.dedup();
+    Examined { snapshot, findings, refused }
+}
+
+/// The same, with what `dialplan` finds in what was read.
+pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
+    let Examined { snapshot, mut findings, refused } = examine(dir, exec);
+    if let Some(snapshot) = snapshot.filter(|_| !refused) {
+        dialplan(&snapshot, &mut findings);
+        findings.dedup();
     }
+    findings
 }
 
 /// What a person reads at the end of a check.
@@ -285,20 +321,50 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(
+    dir: &Path,
+    looked: Option<bool>,
+    brought: Brought<'_>,
+    findings: &mut Findings,
+) -> Option<Snapshot> {
+    let read = read_dir(dir, looked, brought, findings);
+    read.and_then(|(snapshot, refused)| (!refused).then_some(snapshot))
+}
+
+/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; true beside it when a file was
+/// refused.
+fn read_dir(
+    dir: &Path,
+    looked: Option<bool>,
+    (rows, kept): Brought<'_>,
+    findings: &mut Findings,
+) -> Option<(Snapshot, bool)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
         return None;
     }
-    let mut reading = Reading::new(Box::new(Folder::new(dir)), true, findings);
+    let opened = |home: &Path| match looked {
+        Some(exec) => Folder::of_copy(dir, Copied::new(dir, home, exec)),
+        None => Folder::new(dir),
+    };
+    let mut reading = Reading::new(Box::new(opened(&Directories::default().astetcdir)), true, findings);
     reading.rows = rows;
     reading.kept = kept.clone();
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
+    let copy = looked.map(|exec| Copied::new(dir, &asterisk.directories.astetcdir, exec));
+    let folder = opened(&asterisk.directories.astetcdir);
     asterisk.directories.astetcdir = dir.to_owned();
-    reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(dir) });
-    reading.finish(asterisk)
+    if let Some(copy) = &copy {
+        asterisk.directories.each(|path| *path = copy.find(path));
+    }
+    reading.source = Box::new(Overlay { kept: kept.clone(), folder });
+    let (mut snapshot, refused) = reading.complete(asterisk);
+    if let Some(copy) = &copy {
+        snapshot.look_in(copy);
+    }
+    Some((snapshot, refused))
 }
 
 fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
@@ -346,6 +412,10 @@ struct Reading<'a> {
     rows: &'a [Section],
     /// Contexts that wizards of `pjsip_wizard.conf` add to the dialplan.
     hints: Vec<Section>,
+    /// `sip.conf`, whose words findings about what it stands for are told in.
+    sip: Option<File>,
+    /// `pjsip_wizard.conf`, likewise.
+    wizards: Option<File>,
     /// What databases have of the other files.
     kept: Arc<Kept>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
@@ -364,6 +434,8 @@ impl<'a> Reading<'a> {
             findings,
             rows: &[],
             hints: Vec::new(),
+            sip: None,
+            wizards: None,
             kept: Arc::default(),
             files: Vec::new(),
             ran_exec: false,
@@ -455,6 +527,7 @@ impl<'a> Reading<'a> {
             let made = wizard::expand(&wizards, &file, self.findings);
             file.sections.extend(made);
             self.hints = wizard::dialplan(&wizards, self.findings);
+            self.wizards = Some(wizards);
         }
         if !modules.has_module("chan_pjsip") {
             file.sections.clear();
@@ -466,6 +539,7 @@ impl<'a> Reading<'a> {
                 modules.serve_sip();
             }
             file.sections.extend(made);
+            self.sip = Some(sip);
         }
         if is_missing && file.sections.is_empty() {
             let place = self.whole("pjsip.conf");
@@ -502,7 +576,14 @@ impl<'a> Reading<'a> {
         Realtime::read(&files, &sources, self.findings)
     }
 
-    fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
+    /// The snapshot, unless a file was refused.
+    fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
+        let (snapshot, refused) = self.complete(asterisk);
+        (!refused).then_some(snapshot)
+    }
+
+    /// The snapshot, with gaps where a file was refused; true beside it when one was.
+    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, bool) {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -611,6 +692,12 @@ impl<'a> Reading<'a> {
                 "remove its noload= line",
             );
         }
-        (!self.refused).then_some(snapshot)
+        if let Some(sip) = &self.sip {
+            legacy::reword(self.findings, sip);
+        }
+        if let Some(wizards) = &self.wizards {
+            made::reword(self.findings, wizards, made::in_word_of);
+        }
+        (snapshot, self.refused)
     }
 }

@@ -40,7 +40,7 @@ fn told(findings: &Findings, dir: &Path) -> String {
 fn golden_folders_are_told_line_by_line() {
     for name in ["office", "legacy", "broken"] {
         let dir = golden(name);
-        let findings = check(&dir, &mut no_dialplan);
+        let findings = check(&dir, false, &mut no_dialplan);
         let told = told(&findings, &dir);
         let expected = dir.join("expected.txt");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -230,14 +230,14 @@ fn the_embedded_files_written_out_are_a_site_of_their_own() {
     for (name, text) in defaults().files() {
         dir.write(name, &text);
     }
-    let findings = check(&dir.0, &mut no_dialplan);
+    let findings = check(&dir.0, false, &mut no_dialplan);
     assert!(findings.is_empty(), "{findings}");
 }
 
 #[test]
 fn findings_serialise_for_scripts() {
     let dir = golden("broken");
-    let findings = check(&dir, &mut no_dialplan);
+    let findings = check(&dir, false, &mut no_dialplan);
     let json = serde_json::to_value(&findings).unwrap();
     let first = &json[0];
     assert!(first["file"].as_str().unwrap().ends_with(".conf"), "{first}");
@@ -260,7 +260,7 @@ fn transports_of_websockets_are_told_when_nobody_listens_for_them() {
             .write("extensions.conf", "")
             .write("pjsip.conf", &format!("[x]\ntype=transport\nprotocol={protocol}\n"))
             .write("http.conf", http);
-        let findings = told(&check(&scratch.0, &mut no_dialplan), &scratch.0);
+        let findings = told(&check(&scratch.0, false, &mut no_dialplan), &scratch.0);
         let remarks: Vec<&str> = findings.lines().filter(|line| line.contains("transport 'x'")).collect();
         assert_eq!(remarks.len(), usize::from(expected.is_some()), "{name}: {findings}");
         assert!(expected.is_none_or(|words| remarks[0].contains(words)), "{name}: {findings}");

@@ -156,7 +156,8 @@ impl Args {
 pub const USAGE: &str = "\
 Usage: strowger [OPTIONS]                 start the server
        strowger -r[x CMD] [OPTIONS]      talk to the running server
-       strowger check DIR [--json]       say what would not work in a configuration folder
+       strowger check DIR [--exec] [--json]
+                                         say what would not work in a configuration folder
        strowger doctor [-C FILE] [-M CALLS] [--json]
                                          say what the capacity of this machine depends on
        strowger codecs [--json]          list the built-in codecs
@@ -179,6 +180,7 @@ Usage: strowger [OPTIONS]                 start the server
   -R              the same
   -x CMD          run one command on the running server (implies -r)
   -s SOCKET       control socket of the server to talk to
+  --exec          let check run commands of #exec
   --json          answer as JSON (with -x, check, db, doctor, codecs and codec bench)
   --from FORMAT   what IN holds, when its name does not say (with codec)
   --to FORMAT     what OUT shall hold, when its name does not say (with codec)
@@ -238,6 +240,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Args, ArgsError>
                 Some(Ok(seconds)) => args.bench.seconds = Some(seconds),
                 _ => return wrong("'--seconds' needs a number of seconds"),
             },
+            "--exec" => args.exec_includes = true,
             "--help" => args.mode = Mode::Help,
             "--version" => args.mode = Mode::Version,
             long if long.starts_with("--") => return wrong(format!("there is no option '{long}'")),

@@ -10,7 +10,7 @@ use store::Snapshot;
 /// `dialplan` adds what compiling the dialplan finds.
 pub fn run(
     folder: &Path,
-    json: bool,
+    (json, exec): (bool, bool),
     dialplan: &mut dyn FnMut(&Snapshot, &mut Findings),
 ) -> anyhow::Result<u8> {
     anyhow::ensure!(
@@ -18,7 +18,7 @@ pub fn run(
         "{} is no folder; name the one that holds asterisk.conf",
         folder.display()
     );
-    let findings = store::check(folder, dialplan);
+    let findings = store::check(folder, exec, dialplan);
     let mut out = io::stdout().lock();
     let said = if json {
         writeln!(out, "{}", serde_json::to_string(&findings)?)

@@ -47,11 +47,11 @@ const SITE: &[(&str, &str)] = &[
 /// What `check` says of blocks all the same, as the chapter does: chapter, words of the block, words of the finding.
 const NAMED: &[(&str, &str, &str)] = &[
     ("iax2", "site-a", "the key 'site-a' is not there"),
-    ("tls", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
-    ("tls", "pbx.one.example.pem", "/etc/asterisk/keys/pbx.one.example.pem cannot be read"),
-    ("tls", "pbx.two.example.pem", "/etc/asterisk/keys/pbx.two.example.pem cannot be read"),
-    ("trunks", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
-    ("websocket", "pbx.example.com.pem", "/etc/asterisk/keys/pbx.example.com.pem cannot be read"),
+    ("tls", "pbx.example.com.pem", "/keys/pbx.example.com.pem cannot be read"),
+    ("tls", "pbx.one.example.pem", "/keys/pbx.one.example.pem cannot be read"),
+    ("tls", "pbx.two.example.pem", "/keys/pbx.two.example.pem cannot be read"),
+    ("trunks", "pbx.example.com.pem", "/keys/pbx.example.com.pem cannot be read"),
+    ("websocket", "pbx.example.com.pem", "/keys/pbx.example.com.pem cannot be read"),
 ];
 
 struct Block {

@@ -27,7 +27,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Sets the language of prompts.", "SetLanguage(language)", "The older form of Set(CHANNEL(language)=language).";
     "SetCallerPres" "app_setcallerid" Run::Now(presentation),
         "Sets whether the caller id may be shown.", "SetCallerPres(presentation)", "The older form of Set(CALLERID(pres)=presentation).";
-    "SetAMAFlags" "app_cdr" Run::Now(ama_flags),
+    "SetAMAFlags" "pbx_builtins" Run::Now(ama_flags),
         "Sets the billing flag of the call record.", "SetAMAFlags(flag)", "The older form of Set(CHANNEL(amaflags)=flag).";
 };
 

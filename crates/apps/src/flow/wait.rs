@@ -20,7 +20,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "WaitUntil" "app_waituntil" Run::Story(wait_until),
         "Waits until a moment.", "WaitUntil(epoch)",
         "Waits until so many seconds since 1970. Sets WAITUNTILSTATUS: OK, PAST, FAILURE, HANGUP.";
-    "WaitDigit" "app_waitdigit" Run::Story(wait_digit),
+    "WaitDigit" "pbx_builtins" Run::Story(wait_digit),
         "Waits for one digit.", "WaitDigit([seconds[,digits]])",
         "Waits for one of the digits (any without). Sets WAITDIGITSTATUS: DTMF, TIMEOUT, ERROR; and WAITDIGITRESULT.";
 };

@@ -29,25 +29,25 @@ const FILES_MAX: usize = 512;
 const ANY_DIGIT: &str = "0123456789*#ABCD";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
-    "SayDigits" "app_sayunixtime" Run::Story(|call, text| say(call, digits(&text))),
+    "SayDigits" "pbx_builtins" Run::Story(|call, text| say(call, digits(&text))),
         "Says digits one by one.", "SayDigits(digits)",
         "Says digits, '*', '#' and '-' one by one. While SAY_DTMF_INTERRUPT is true a digit ends it and begins an extension.";
-    "SayNumber" "app_sayunixtime" Run::Story(|call, text| numbered(call, text, "SayNumber", number)),
+    "SayNumber" "pbx_builtins" Run::Story(|call, text| numbered(call, text, "SayNumber", number)),
         "Says a number.", "SayNumber(number[,gender])",
         "Says a whole number in the words of the channel's language. The gender (f, m, c, n) is that of what is counted,\n\
          where the language has one. Languages: da de en en_GB es fr it ja nl pl pt ru sv zh; others in English order.";
-    "SayOrdinal" "app_sayunixtime" Run::Story(|call, text| numbered(call, text, "SayOrdinal", ordinal)),
+    "SayOrdinal" "pbx_builtins" Run::Story(|call, text| numbered(call, text, "SayOrdinal", ordinal)),
         "Says a number as first, second, third.", "SayOrdinal(number[,gender])",
         "Says first, second, third and so on in the words of the channel's language; the gender as in SayNumber.";
-    "SayAlpha" "app_sayunixtime" Run::Story(|call, text| say(call, spelled(&text))),
+    "SayAlpha" "pbx_builtins" Run::Story(|call, text| say(call, spelled(&text))),
         "Spells a text.", "SayAlpha(string)", "Spells text letter by letter.";
-    "SayAlphaCase" "app_sayunixtime" Run::Story(say_alpha_case),
+    "SayAlphaCase" "pbx_builtins" Run::Story(say_alpha_case),
         "Spells a text and says which letters are capitals.", "SayAlphaCase(casetype,string)",
         "Spells text letter by letter with 'uppercase' or 'lowercase' before letters.\n\n\
          casetype:\n  a  before all letters.\n  l  before small ones.\n  u  before capitals.\n  n  before none.";
-    "SayPhonetic" "app_sayunixtime" Run::Story(|call, text| say(call, phonetic(&text))),
+    "SayPhonetic" "pbx_builtins" Run::Story(|call, text| say(call, phonetic(&text))),
         "Spells a text in the phonetic alphabet.", "SayPhonetic(string)", "Spells text in the spelling alphabet.";
-    "SayMoney" "app_sayunixtime" Run::Story(say_money),
+    "SayMoney" "pbx_builtins" Run::Story(say_money),
         "Says an amount of dollars.", "SayMoney(dollars)",
         "Says dollars and cents of an amount with a point (12.50). The words are English.";
     "SayCountedNoun" "app_saycounted" Run::Story(counted::say_noun),

@@ -41,6 +41,14 @@ impl Net {
         };
         (self.address, u8::try_from(bits).unwrap_or(0))
     }
+    /// The network that a text begins with, and what stands behind it: the field reads `10.0.0.0/8 // office` as a network.
+    pub(crate) fn leading(text: &str) -> Option<(Self, &str)> {
+        if let Ok(net) = text.parse() {
+            return Some((net, ""));
+        }
+        let (first, rest) = text.split_once(char::is_whitespace)?;
+        Some((first.parse().ok()?, rest.trim()))
+    }
     /// Whether the address lies in it.
     pub fn contains(&self, ip: IpAddr) -> bool {
         and(plain(ip), self.mask) == Some(self.address)
@@ -112,7 +120,7 @@ impl Acl {
         let before = self.rules.len();
         for item in networks.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let (text, turned) = item.strip_prefix('!').map_or((item, false), |text| (text.trim(), true));
-            let Ok(net) = text.parse() else {
+            let Some((net, _)) = Net::leading(text) else {
                 self.rules.truncate(before);
                 return Err(item.to_owned());
             };

@@ -72,6 +72,9 @@ options! {
     documentation_language: Text = "en_US", "Language of the built-in documentation.",
         Ignored "*" "the documentation is in English";
     @recognised {
+        "trace" "0" Ignored "debug says how much is told";
+        "refdebug" "no" Ignored "no references are counted by hand";
+        "transmit_silence_during_record" "no" Later "write transmit_silence, which holds for all who hear nothing";
         "dontwarn" "no" Ignored "start messages are few, and all matter";
         "cache_record_files" "no" Later "recordings are written to their folder directly";
         "record_cache_dir" "*" Later "recordings are written to their folder directly";
@@ -128,6 +131,24 @@ pub struct Asterisk {
     pub files: ControlFiles,
     /// Guessing.
     pub bans: BanOptions,
+}
+
+impl Directories {
+    /// Changes each of them but astetcdir.
+    pub(crate) fn each(&mut self, mut change: impl FnMut(&mut PathBuf)) {
+        for folder in [
+            &mut self.astvarlibdir,
+            &mut self.astdbdir,
+            &mut self.astkeydir,
+            &mut self.astdatadir,
+            &mut self.astagidir,
+            &mut self.astspooldir,
+            &mut self.astrundir,
+            &mut self.astlogdir,
+        ] {
+            change(folder);
+        }
+    }
 }
 
 impl Asterisk {

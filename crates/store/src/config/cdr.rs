@@ -157,8 +157,11 @@ impl CdrTable {
     }
     /// The section that describes a table.
     pub(super) fn master<'a>(file: &'a File, findings: &mut Findings) -> Option<&'a Section> {
-        let section = file.section("master");
-        if section.is_none() {
+        let says_nothing = |section: &Section| section.variables.is_empty();
+        let section = file.section("master").filter(|section| !says_nothing(section));
+        if file.objects().all(says_nothing) {
+            findings.note(&file.place(), "the file says nothing, so no table is written", "");
+        } else if section.is_none() {
             findings.warning(
                 &file.place(),
                 "there is no section [master], so no table is written",

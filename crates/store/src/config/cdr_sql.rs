@@ -182,12 +182,14 @@ pub(crate) struct Files {
 pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findings) -> Vec<CdrSql> {
     let mut tables = Vec::new();
     if let Some(file) = &files.adaptive {
-        tables.extend(file.objects().filter_map(|section| adaptive(section, realtime, findings)));
+        let named = file.objects().filter(|section| is_table(section, findings));
+        let named: Vec<&Section> = named.collect();
+        tables.extend(named.into_iter().filter_map(|section| adaptive(section, realtime, findings)));
     }
     if let Some(file) = &files.odbc {
         tables.extend(odbc(file, realtime, findings));
     }
-    if let Some(file) = &files.pgsql {
+    if let Some(file) = files.pgsql.as_ref().filter(|file| describes(file, "global", findings)) {
         let of: CdrPgsql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,
@@ -207,7 +209,7 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
             ..plain("cdr_pgsql", "cdr_pgsql", connection, with_schema(&of.schema, &of.table))
         });
     }
-    if let Some(file) = &files.mysql {
+    if let Some(file) = files.mysql.as_ref().filter(|file| describes(file, "global", findings)) {
         let of: CdrMysql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,
@@ -235,6 +237,36 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
         tables.push(table);
     }
     tables
+}
+
+/// Whether the section of a file that describes a database says anything: a stock file does not, and nothing is connected to
+/// or kept for it.
+pub(super) fn describes(file: &File, section: &str, findings: &mut Findings) -> bool {
+    let said = file.named(section).any(|section| !section.variables.is_empty());
+    if !said {
+        findings.note(
+            &file.place(),
+            format!("[{section}] says nothing, so nothing is written to a database"),
+            "",
+        );
+    }
+    said
+}
+
+/// Whether a section is a table: `[general]`, which has no options in the field either, and an empty one are none.
+pub(super) fn is_table(section: &Section, findings: &mut Findings) -> bool {
+    if section.name.eq_ignore_ascii_case("general") && section.last("connection").is_none() {
+        for line in &section.variables {
+            let message = format!("[general] has no option `{}`; the line is ignored", line.name);
+            findings.note(&line.place, message, "");
+        }
+        return false;
+    }
+    if section.variables.is_empty() {
+        let message = format!("[{}] says nothing, so nothing is written to a database", section.name);
+        findings.note(&section.place, message, "");
+    }
+    !section.variables.is_empty()
 }
 
 /// The tables of a family `cdr` or `cel` of `extconfig.conf`: the first of its places, as a table of `cdr_adaptive_odbc.conf`
@@ -348,7 +380,7 @@ fn adaptive(section: &Section, realtime: &Realtime, findings: &mut Findings) -> 
 }
 
 fn odbc(file: &File, realtime: &Realtime, findings: &mut Findings) -> Option<CdrSql> {
-    let section = file.section("global")?;
+    let section = file.section("global").filter(|_| describes(file, "global", findings))?;
     let of: CdrOdbc = read_settings(file, "global", findings);
     let connection = class(&of.dsn, "dsn", section, realtime, findings)?;
     let mut fields = ODBC_FIELDS.to_vec();

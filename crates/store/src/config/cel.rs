@@ -139,6 +139,9 @@ pub(crate) struct Files {
 pub(crate) fn read_sql(files: &Files, realtime: &mut Realtime, findings: &mut Findings) -> Vec<CdrSql> {
     let mut tables = Vec::new();
     for section in files.odbc.iter().flat_map(File::objects) {
+        if !cdr_sql::is_table(section, findings) {
+            continue;
+        }
         let mut lines = cdr_sql::plain("cel_odbc", "", (Driver::Odbc, String::new()), String::new());
         let of: Option<CelOdbc> = read_object(section, findings, &mut |_, line, _| lines.line(line));
         let Some(of) = of else { continue };
@@ -153,7 +156,7 @@ pub(crate) fn read_sql(files: &Files, realtime: &mut Realtime, findings: &mut Fi
             ..lines
         });
     }
-    if let Some(file) = &files.pgsql {
+    if let Some(file) = files.pgsql.as_ref().filter(|file| cdr_sql::describes(file, "global", findings)) {
         let of: CelPgsql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,

@@ -18,6 +18,7 @@ options! {
     vad: YesNo = "no", "Tell silence from speech; coded by libspeex.";
     dtx: YesNo = "no", "Send nothing in silence; coded by libspeex.";
     @recognised {
+        "experimental_rtcp_feedback" "no" Later "the bit rate does not follow reports of loss";
         "preprocess" "no" Later "sound is not preprocessed";
         "pp_vad" "no" Later "sound is not preprocessed";
         "pp_agc" "no" Later "sound is not preprocessed";
@@ -210,6 +211,14 @@ fn external(section: &Section, others: &[External], findings: &mut Findings) -> 
     let kind = section.variables.iter().rfind(|variable| variable.name.eq_ignore_ascii_case("type"));
     if !kind.is_some_and(|kind| kind.value.eq_ignore_ascii_case("external")) {
         // Asterisk makes formats of its own of these, such as a second opus with other bounds.
+        let of_stock =
+            kind.filter(|kind| ["silk", "celt"].iter().any(|known| kind.value.eq_ignore_ascii_case(known)));
+        if let Some(kind) = of_stock {
+            let message =
+                format!("[{}] describes a format of {}, which is not coded here", section.name, kind.value);
+            findings.note(&section.place, message, "");
+            return None;
+        }
         let message = format!("[{}] of codecs.conf is not read: its type is not external", section.name);
         findings.warning(&section.place, message, "set [opus] itself, or write type=external");
         return None;
@@ -337,7 +346,7 @@ mod tests {
             ("a built-in format", "[x]\ntype=external\nformat=ulaw\nprogram=/x\n", "which is built in"),
             ("no program", "[x]\ntype=external\nformat=g729\n", "needs either program= or socket="),
             ("both", "[x]\ntype=external\nformat=g729\nprogram=/x\nsocket=/y\n", "needs either"),
-            ("too hasty", "[x]\ntype=external\nformat=g729\nprogram=/x\nanswer=1\n", "is skipped"),
+            ("no time", "[x]\ntype=external\nformat=g729\nprogram=/x\nanswer=soon\n", "is skipped"),
         ] {
             let (codecs, findings) = read(text);
             assert!(codecs.external.is_empty(), "{name}: {codecs:?}");

@@ -56,6 +56,20 @@ options! {
     pickupfailsound: Text = "", "There is no call to take.";
     @recognised {
         "parkext" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "findslot" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedmusicclass" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "comebacktoorigin" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "comebackdialtime" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "comebackcontext" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedplay" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedcalltransfers" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedcallreparking" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedcallhangup" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkedcallrecording" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "adsipark" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkinghints" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkext_exclusive" "*" Ignored "parking has a file of its own, res_parking.conf";
+        "parkeddynamic" "*" Ignored "parking has a file of its own, res_parking.conf";
         "parkpos" "*" Ignored "parking has a file of its own, res_parking.conf";
         "context" "*" Ignored "parking has a file of its own, res_parking.conf";
         "parkingtime" "*" Ignored "parking has a file of its own, res_parking.conf";

@@ -52,7 +52,7 @@ options! {
     call_from_prompt also "call-from-prompt": Text = "followme/call-from", "What who answers hears before the caller's recorded name.";
     norecording_prompt also "followme-norecording-prompt": Text = "followme/no-recording", "The same without a name.";
     options_prompt also "followme-options-prompt": Text = "followme/options", "Which keys take and decline the call.";
-    hold_prompt also "followme-pls-hold-prompt": Text = "followme/pls-hold-while-try", "What the caller hears before numbers are called.";
+    hold_prompt as "pls_hold_prompt" also "followme-pls-hold-prompt" also "hold_prompt": Text = "followme/pls-hold-while-try", "What the caller hears before numbers are called.";
     status_prompt also "followme-status-prompt": Text = "followme/status", "What the caller hears before that, with option s.";
     sorry_prompt also "followme-sorry-prompt": Text = "followme/sorry", "What the caller hears when nobody is found, with option n.";
     connecting_prompt also "followme-connecting-prompt": Text = "", "What who takes the call hears before the caller.";
@@ -71,7 +71,7 @@ options! {
     call_from_prompt also "call-from-prompt": Text = "", "What who answers hears before the caller's recorded name.";
     norecording_prompt also "followme-norecording-prompt": Text = "", "The same without a name.";
     options_prompt also "followme-options-prompt": Text = "", "Which keys take and decline the call.";
-    hold_prompt also "followme-pls-hold-prompt": Text = "", "What the caller hears before numbers are called.";
+    hold_prompt as "pls_hold_prompt" also "followme-pls-hold-prompt" also "hold_prompt": Text = "", "What the caller hears before numbers are called.";
     status_prompt also "followme-status-prompt": Text = "", "What the caller hears before that, with option s.";
     sorry_prompt also "followme-sorry-prompt": Text = "", "What the caller hears when nobody is found, with option n.";
     connecting_prompt also "followme-connecting-prompt": Text = "", "What who takes the call hears before the caller.";
@@ -122,7 +122,7 @@ fn read_profile(section: &Section, general: &FollowMeGeneral, findings: &mut Fin
         call_from: text("call_from_prompt", &own.call_from_prompt, &general.call_from_prompt),
         no_recording: text("norecording_prompt", &own.norecording_prompt, &general.norecording_prompt),
         options: text("options_prompt", &own.options_prompt, &general.options_prompt),
-        hold: text("hold_prompt", &own.hold_prompt, &general.hold_prompt),
+        hold: text("pls_hold_prompt", &own.hold_prompt, &general.hold_prompt),
         status: text("status_prompt", &own.status_prompt, &general.status_prompt),
         sorry: text("sorry_prompt", &own.sorry_prompt, &general.sorry_prompt),
         connecting: text("connecting_prompt", &own.connecting_prompt, &general.connecting_prompt),

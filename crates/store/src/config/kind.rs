@@ -2,6 +2,8 @@
 //!
 //! The module is private; its types are public because the fields of configuration objects are made from them.
 
+mod number;
+
 use base::{Coded, FormatId, FormatSet};
 use conf::{Finding, Findings, Level, Variable};
 use std::fmt;
@@ -10,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::acl::{Acl, Net};
+use number::{decimal, no_effect, tell_rest, whole};
 
 /// How the text of an option becomes the field of an object.
 pub trait Kind {
@@ -71,8 +74,8 @@ impl<const LOW: u32, const HIGH: u32> Kind for Int<LOW, HIGH> {
     fn describe() -> String {
         if HIGH == u32::MAX { format!("number from {LOW}") } else { format!("number {LOW} to {HIGH}") }
     }
-    fn set(value: &mut u32, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = variable.integer(LOW..=HIGH)?;
+    fn set(value: &mut u32, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = whole(variable, LOW..=HIGH, notes)?;
         Ok(())
     }
 }
@@ -84,8 +87,17 @@ impl Kind for Port {
     fn describe() -> String {
         "port".into()
     }
-    fn set(value: &mut u16, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = variable.integer(0..=u16::MAX)?;
+    fn set(value: &mut u16, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        if variable.value.is_empty() {
+            return Err(no_effect(variable, "is empty", "write a port, or remove the line"));
+        }
+        let port = variable.leading_integer().and_then(|(port, rest)| Some((port.try_into().ok()?, rest)));
+        let Some((port, rest)) = port else {
+            *value = variable.integer(0..=u16::MAX)?;
+            return Ok(());
+        };
+        tell_rest(variable, rest, notes);
+        *value = port;
         Ok(())
     }
 }
@@ -97,8 +109,8 @@ impl Kind for Decimal {
     fn describe() -> String {
         "decimal number".into()
     }
-    fn set(value: &mut f64, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = variable.decimal(0.0..=1e9)?;
+    fn set(value: &mut f64, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = decimal(variable, 0.0..=1e9, notes)?;
         Ok(())
     }
 }
@@ -110,8 +122,8 @@ impl Kind for Decibels {
     fn describe() -> String {
         "decibels, -48 to 48".into()
     }
-    fn set(value: &mut base::Gain, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = base::Gain::of_decibels(variable.decimal(-48.0..=48.0)?);
+    fn set(value: &mut base::Gain, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = base::Gain::of_decibels(decimal(variable, -48.0..=48.0, notes)?);
         Ok(())
     }
 }
@@ -123,8 +135,8 @@ impl<const LOW: u32, const HIGH: u32> Kind for Seconds<LOW, HIGH> {
     fn describe() -> String {
         format!("seconds, {LOW} to {HIGH}")
     }
-    fn set(value: &mut Duration, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = Duration::from_secs(variable.integer::<u32>(LOW..=HIGH)?.into());
+    fn set(value: &mut Duration, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = Duration::from_secs(whole(variable, LOW..=HIGH, notes)?.into());
         Ok(())
     }
 }
@@ -136,8 +148,8 @@ impl Kind for DecimalSeconds {
     fn describe() -> String {
         "seconds, decimals allowed".into()
     }
-    fn set(value: &mut Duration, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = Duration::from_secs_f64(variable.decimal(0.0..=86_400.0)?);
+    fn set(value: &mut Duration, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = Duration::from_secs_f64(decimal(variable, 0.0..=86_400.0, notes)?);
         Ok(())
     }
 }
@@ -149,8 +161,8 @@ impl<const LOW: u32, const HIGH: u32> Kind for Millis<LOW, HIGH> {
     fn describe() -> String {
         format!("milliseconds, {LOW} to {HIGH}")
     }
-    fn set(value: &mut Duration, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        *value = Duration::from_millis(variable.integer::<u32>(LOW..=HIGH)?.into());
+    fn set(value: &mut Duration, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        *value = Duration::from_millis(whole(variable, LOW..=HIGH, notes)?.into());
         Ok(())
     }
 }
@@ -202,12 +214,18 @@ impl Kind for GroupNumbers {
     fn describe() -> String {
         "0 to 63, comma separated, with ranges such as 3-5".into()
     }
-    fn set(value: &mut String, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        call::pickup::Groups::default().set_numbers(&variable.value).map_err(|part| {
-            let message = format!("{}={} holds `{part}`, which is no group", variable.name, variable.value);
-            variable.finding(Level::Error, message, "write numbers from 0 to 63, or use named_call_group")
-        })?;
-        *value = variable.value.to_string();
+    fn set(value: &mut String, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        let is_group = |part: &&str| call::pickup::Groups::default().set_numbers(part).is_ok();
+        let (groups, others): (Vec<&str>, Vec<&str>) = items(variable).partition(is_group);
+        for part in others {
+            let message = format!(
+                "{}={} holds `{part}`, which is no group and is ignored",
+                variable.name, variable.value
+            );
+            let remedy = "write numbers from 0 to 63, or use named_call_group";
+            notes.push(variable.finding(Level::Warning, message, remedy));
+        }
+        *value = groups.join(",");
         Ok(())
     }
 }
@@ -318,8 +336,18 @@ impl Kind for BindTo {
     fn describe() -> String {
         "IP address with an optional port".into()
     }
-    fn set(value: &mut Option<Bind>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        let bind = Bind::parse(&variable.value);
+    fn set(value: &mut Option<Bind>, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
+        let (text, rest) = variable.value.split_once(char::is_whitespace).unwrap_or((&*variable.value, ""));
+        let bind = Bind::parse(text);
+        if bind.is_some() && !rest.is_empty() {
+            let message = format!(
+                "{}={}: `{}` behind the address is not read",
+                variable.name,
+                variable.value,
+                rest.trim()
+            );
+            notes.push(variable.finding(Level::Warning, message, "remove it; a comment begins with `;`"));
+        }
         *value = Some(bind.ok_or_else(|| {
             bad(
                 variable,
@@ -350,6 +378,14 @@ impl Kind for Servers {
     }
 }
 
+pub(crate) fn tell_rest_of_network(variable: &Variable, rest: &str, notes: &mut Findings) {
+    if !rest.is_empty() {
+        let message =
+            format!("{}={}: `{rest}` behind the network is not read", variable.name, variable.value);
+        notes.push(variable.finding(Level::Warning, message, "remove it; a comment begins with `;`"));
+    }
+}
+
 /// Networks; lines add up.
 pub struct Nets;
 impl Kind for Nets {
@@ -357,12 +393,12 @@ impl Kind for Nets {
     fn describe() -> String {
         "networks, comma separated, lines add up".into()
     }
-    fn set(value: &mut Vec<Net>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+    fn set(value: &mut Vec<Net>, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         for item in items(variable) {
-            value.push(
-                item.parse()
-                    .map_err(|()| bad(variable, "a network", "write 192.0.2.0/24 or 2001:db8::/32"))?,
-            );
+            let (net, rest) = Net::leading(item)
+                .ok_or_else(|| bad(variable, "a network", "write 192.0.2.0/24 or 2001:db8::/32"))?;
+            tell_rest_of_network(variable, rest, notes);
+            value.push(net);
         }
         Ok(())
     }
@@ -375,8 +411,13 @@ impl Kind for Rules {
     fn describe() -> String {
         "networks, comma separated, lines add up".into()
     }
-    fn set(value: &mut Acl, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+    fn set(value: &mut Acl, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         let permit = variable.name.to_ascii_lowercase().ends_with("permit");
+        for rest in
+            items(variable).filter_map(|item| Some(Net::leading(item.trim_start_matches('!').trim())?.1))
+        {
+            tell_rest_of_network(variable, rest, notes);
+        }
         value.add(permit, &variable.value).map_err(|item| {
             let message = format!("{}={} holds `{item}`, which is no network", variable.name, variable.value);
             variable.finding(
@@ -455,7 +496,7 @@ impl Codecs {
 /// Formats that Asterisk names and this build cannot code.
 const NOT_BUILT: &[&str] = &[
     "g719", "silk8", "silk12", "silk16", "silk24", "slin96", "slin192", "testlaw", "jpeg", "png", "red",
-    "t140", "evs",
+    "t140", "evs", "amr", "amrwb", "celt", "g723.1", "silk", "t38",
 ];
 
 /// Longest packet a `codec:ms` may ask for, in milliseconds.
@@ -472,7 +513,9 @@ impl Kind for CodecList {
     }
     fn set(value: &mut Codecs, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         let disallow = variable.is("disallow");
-        for item in items(variable) {
+        let items = variable.value.split([',', '&', '|']).map(str::trim).filter(|item| !item.is_empty());
+        let mut unknown = None;
+        for item in items {
             let (item, negated) = item.strip_prefix('!').map_or((item, false), |item| (item.trim(), true));
             let (name, packet) = item.split_once(':').map_or((item, None), |(name, ms)| (name, Some(ms)));
             let add = disallow == negated;
@@ -493,10 +536,15 @@ impl Kind for CodecList {
                     value.formats.remove(format);
                     value.refused.push(format);
                 }
-                if let (true, Some(ms)) = (add, packet) {
-                    let ms = ms.trim().parse::<u16>().ok().filter(|ms| (10..=PACKET_MS_MAX).contains(ms));
-                    let ms =
-                        ms.ok_or_else(|| bad(variable, "a format with its packet length", "write ulaw:20"))?;
+                let said = packet.filter(|_| add);
+                let length = said.and_then(|ms| ms.trim().parse::<u16>().ok());
+                let length = length.filter(|ms| (10..=PACKET_MS_MAX).contains(ms));
+                if let (Some(said), None) = (said, length) {
+                    let message = format!("{name}:{said} is no packet length; that of {name} holds");
+                    let remedy = format!("write {name}:20, or {name} alone");
+                    notes.push(variable.finding(Level::Warning, message, remedy));
+                }
+                if let Some(ms) = length {
                     value.packet_ms.retain(|(id, _)| *id != format);
                     value.packet_ms.push((format, ms));
                 }
@@ -517,18 +565,13 @@ impl Kind for CodecList {
                     ));
                 }
             } else {
-                let message = format!(
-                    "{}={} names the format `{name}`, which does not exist",
-                    variable.name, variable.value
-                );
-                return Err(variable.finding(
-                    Level::Error,
-                    message,
-                    "correct the name; `core show codecs` lists them",
-                ));
+                unknown = unknown.or(Some(name));
             }
         }
-        Ok(())
+        let Some(name) = unknown else { return Ok(()) };
+        let message =
+            format!("{}={} names the format `{name}`, which does not exist", variable.name, variable.value);
+        Err(variable.finding(Level::Error, message, "correct the name; `core show codecs` lists them"))
     }
 }
 
@@ -544,7 +587,10 @@ impl<T: Choice> Kind for T {
         T::WORDS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
     }
     fn set(value: &mut T, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
-        let found = T::WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(&variable.value));
+        let is = |wanted: &str| T::WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(wanted));
+        // `y`, `t`, `on` and `1` are as good as `yes` wherever that is a word.
+        let as_boolean = || is(if conf::boolean(&variable.value)? { "yes" } else { "no" });
+        let found = is(&variable.value).or_else(as_boolean);
         let &(_, choice) = found
             .ok_or_else(|| bad(variable, "one of its words", &format!("write one of: {}", T::describe())))?;
         *value = choice;

@@ -272,6 +272,8 @@ fn channel(variable: &Variable, findings: &mut Findings) -> Option<Channel> {
             LogLevel::ALL.iter().find(|known| known.name().eq_ignore_ascii_case(level))
         {
             channel.levels.insert(*known);
+        } else if level.eq_ignore_ascii_case("trace") {
+            // Later versions tell what enters and leaves their functions so; nothing here does.
         } else {
             let message = format!("{name} asks for the level `{word}`, which does not exist; it is ignored");
             let names: Vec<_> = LogLevel::ALL.iter().map(|level| level.name()).collect();

@@ -103,7 +103,7 @@ options! {
     /// `[general]` of `manager.conf`.
     ManagerGeneral, "manager.conf", "general", IsIgnored;
     enabled: YesNo = "no", "Serve the manager interface.";
-    port: Port = "5038", "TCP port.";
+    port also "portno": Port = "5038", "TCP port.";
     bindaddr: BindTo = "0.0.0.0", "Address to listen on; every one unless written.";
     displayconnects: YesNo = "yes", "Tell logins and logoffs on the console.";
     timestampevents: YesNo = "no", "Add a Timestamp to events.";
@@ -118,16 +118,23 @@ options! {
     httptimeout: Int<1, 86_400> = "60", "Seconds a session over HTTP lasts without a request.";
     channelvars: Gathered = "", "Channel variables that events carry.";
     disabledevents: Gathered = "", "Events that are not sent.";
-    tlsenable: YesNo = "no", "Serve it under TLS too.";
-    tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 5039.";
-    tlsbindport: Port = "5039", "Port under TLS when tlsbindaddr names none.";
-    tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
-    tlsprivatekey: Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
-    tlscipher: Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
+    tlsenable also "sslenable": YesNo = "no", "Serve it under TLS too.";
+    tlsbindaddr also "sslbindaddr": BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 5039.";
+    tlsbindport also "sslbindport": Port = "5039", "Port under TLS when tlsbindaddr names none.";
+    tlscertfile also "sslcert": Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
+    tlsprivatekey also "sslprivatekey": Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
+    tlscipher also "sslcipher": Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
     tlsdisablev12: YesNo = "no", "Speak TLS 1.3 only.";
     @recognised {
         "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
         "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
+        "tlsservercipherorder" "*" Ignored "the order of tlscipher holds";
+        "tlscafile" "*" Ignored "clients are asked for no certificate";
+        "tlscapath" "*" Ignored "clients are asked for no certificate";
+        "tlscadir" "*" Ignored "clients are asked for no certificate";
+        "tlsverifyclient" "no" Later "clients are asked for no certificate";
+        "tlsclientmethod" "*" Ignored "no server is called by it";
+        "tlsdontverifyserver" "*" Ignored "no server is called by it";
         "block-sockets" "*" Ignored "no socket blocks";
     }
 }

@@ -22,7 +22,7 @@ pub mod iax;
 mod kind;
 pub(crate) mod legacy;
 pub mod logger;
-mod made;
+pub(crate) mod made;
 pub mod manager;
 pub mod meetme;
 pub mod minivm;
@@ -131,6 +131,24 @@ impl Recognised {
         self.harmless != "*" && !self.harmless.split(',').any(same)
     }
 
+    /// Whatever is wrong with a value that nothing obeys, the object does not suffer from it.
+    fn judge(
+        &self,
+        set: Result<(), Finding>,
+        variable: &Variable,
+        findings: &mut Findings,
+    ) -> Result<(), Finding> {
+        match set {
+            Ok(()) => self.tell(variable, findings),
+            Err(mut finding) => {
+                finding.level = Level::Note;
+                finding.message += "; the option changes nothing here";
+                findings.push(finding);
+            }
+        }
+        Ok(())
+    }
+
     /// Says what a line that asks for more than happens anyway will not do.
     fn tell(&self, variable: &Variable, findings: &mut Findings) {
         if !self.asks_for_something(&variable.value) {
@@ -182,7 +200,7 @@ macro_rules! options {
         $(#[$meta:meta])*
         $object:ident, $file:literal, $section:literal, $unknown:ident;
         $(
-            $field:ident $(as $name:literal)? $(also $also:literal)?: $kind:ty = $default:literal, $doc:literal
+            $field:ident $(as $name:literal)? $(also $also:literal)*: $kind:ty = $default:literal, $doc:literal
             $(, $unobeyed:ident $wish:literal $instead:literal)?;
         )*
         @recognised { $($later:literal $harmless:literal $status:ident $what:literal;)* }
@@ -213,7 +231,7 @@ macro_rules! options {
                     let status = $crate::config::option_status!($($unobeyed $instead)?);
                     let name = $crate::config::option_name!($field $($name)?);
                     rows.push(row(name, <$kind>::describe(), $default, $doc, status));
-                    $(rows.push(row($also, <$kind>::describe(), "", $doc, status));)?
+                    $(rows.push(row($also, <$kind>::describe(), "", $doc, status));)*
                 })*
                 rows.extend(Self::RECOGNISED.iter().map(|recognised| Row {
                     file: $file,
@@ -247,19 +265,20 @@ macro_rules! options {
                 use $crate::config::kind::Kind;
                 $({
                     const NAME: &str = $crate::config::option_name!($field $($name)?);
-                    if variable.is(NAME) $(|| variable.is($also))? {
+                    if variable.is(NAME) $(|| variable.is($also))* {
                         let set = <$kind>::set(&mut self.$field, variable, notes);
-                        $(if set.is_ok() {
+                        $(
                             let status = $crate::config::Status::$unobeyed($instead);
-                            $crate::config::Recognised { name: NAME, harmless: $wish, status }.tell(variable, notes);
-                        })?
+                            let recognised = $crate::config::Recognised { name: NAME, harmless: $wish, status };
+                            let set = recognised.judge(set, variable, notes);
+                        )?
                         return Some((NAME, set));
                     }
                 })*
                 None
             }
             fn names() -> Vec<&'static str> {
-                let mut names = vec![$($crate::config::option_name!($field $($name)?), $($also,)?)*];
+                let mut names = vec![$($crate::config::option_name!($field $($name)?), $($also,)*)*];
                 names.extend(Self::RECOGNISED.iter().map(|recognised| recognised.name));
                 names
             }

@@ -2,6 +2,8 @@
 //!
 //! A module of Asterisk stands for what it provides: an application, functions, a channel technology, a sink.
 
+mod absent;
+
 use super::{Row, Status};
 use conf::{File, Findings, boolean};
 use std::collections::BTreeSet;
@@ -32,6 +34,7 @@ pub enum Capability {
 }
 
 use Capability::{Application as A, Codec, Function as F, Technology};
+use absent::Absence;
 
 /// Modules whose capability Strowger has, without `.so`.
 #[rustfmt::skip]
@@ -39,13 +42,13 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_agent_pool", &[A("AgentLogin"), A("AgentRequest"), F("AGENT")]),
     ("app_amd", &[A("AMD")]),
     ("app_authenticate", &[A("Authenticate")]),
-    ("app_cdr", &[A("ForkCDR"), A("NoCDR"), A("ResetCDR"), A("CDR")]),
+    ("app_cdr", &[A("NoCDR"), A("ResetCDR")]),
+    ("app_forkcdr", &[A("ForkCDR")]),
     ("app_celgenuserevent", &[A("CELGenUserEvent")]),
     ("app_chanisavail", &[A("ChanIsAvail")]),
     ("app_confbridge", &[A("ConfBridge"), A("ConfKick"), F("CONFBRIDGE"), F("CONFBRIDGE_INFO"), F("CONFBRIDGE_CHANNELS")]),
     ("app_controlplayback", &[A("ControlPlayback")]),
     ("app_dial", &[A("Dial"), A("RetryDial")]),
-    ("app_dtmfstore", &[A("StoreDTMF")]),
     ("app_dumpchan", &[A("DumpChan")]),
     ("app_echo", &[A("Echo")]),
     ("app_exec", &[A("Exec"), A("TryExec"), A("ExecIf")]),
@@ -59,11 +62,16 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_playback", &[A("Playback")]),
     ("app_playtones", &[A("PlayTones"), A("StopPlayTones")]),
     ("app_queue", &[A("Queue"), A("AddQueueMember"), A("RemoveQueueMember"), A("PauseQueueMember"), A("UnpauseQueueMember"),
-        A("QueueLog"), A("QueueUpdate")]),
+        A("QueueLog"), A("QueueUpdate"), A("QueueCallback"), F("QUEUE_EXISTS"), F("QUEUE_GET_CHANNEL"), F("QUEUE_MEMBER"), F("QUEUE_MEMBER_COUNT"),
+        F("QUEUE_MEMBER_LIST"), F("QUEUE_MEMBER_PENALTY"), F("QUEUE_VARIABLES"), F("QUEUE_WAITING_COUNT")]),
     ("app_read", &[A("Read")]),
     ("app_record", &[A("Record")]),
+    ("app_random", &[A("Random")]),
+    ("app_saycounted", &[A("SayCountedNoun"), A("SayCountedAdj")]),
+    ("app_setcallerid", &[A("SetCallerPres")]),
+    ("app_stasis", &[A("Stasis")]),
     ("app_sayunixtime", &[A("SayUnixTime"), A("DateTime")]),
-    ("app_senddtmf", &[A("SendDTMF"), A("ReceiveDTMF")]),
+    ("app_senddtmf", &[A("SendDTMF")]),
     ("app_sendtext", &[A("SendText")]),
     ("app_stack", &[A("Gosub"), A("GosubIf"), A("Return"), A("StackPop"), F("LOCAL"), F("LOCAL_PEEK"), F("STACK_PEEK")]),
     ("app_statsd", &[A("StatsD")]),
@@ -75,8 +83,9 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_espeak", &[A("Espeak")]),
     ("app_festival", &[A("Festival")]),
     ("app_minivm", &[A("MinivmRecord"), A("MinivmGreet"), A("MinivmNotify"), A("MinivmDelete"), A("MinivmAccMess"), A("MinivmMWI"), F("MINIVMACCOUNT"), F("MINIVMCOUNTER")]),
-    ("app_voicemail", &[A("VoiceMail"), A("VoiceMailMain"), A("VoiceMailPlayMsg"), A("VMAuthenticate"), A("VMSayName")]),
-    ("app_waitforsilence", &[A("WaitForSilence")]),
+    ("app_voicemail", &[A("VoiceMail"), A("VoiceMailMain"), A("VoiceMailPlayMsg"), A("VMAuthenticate"), A("VMSayName"),
+        A("MailboxExists"), A("VoicemailGreeting"), F("VM_INFO"), F("VMCOUNT"), F("MAILBOX_EXISTS")]),
+    ("app_waitforsilence", &[A("WaitForSilence"), A("WaitForNoise")]),
     ("app_waituntil", &[A("WaitUntil")]),
     ("app_while", &[A("While"), A("EndWhile"), A("ExitWhile"), A("ContinueWhile")]),
     ("app_chanspy", &[A("ChanSpy"), A("ExtenSpy")]),
@@ -103,7 +112,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_blind_transfer", &[A("BlindTransfer")]),
     ("app_attended_transfer", &[A("AttendedTransfer")]),
     ("app_directed_pickup", &[A("Pickup"), A("PickupChan")]),
-    ("app_db", &[A("DBdel"), A("DBdeltree")]),
+    ("app_db", &[A("DBdel"), A("DBdeltree"), A("DBget"), A("DBput")]),
     ("bridge_simple", &[]),
     ("bridge_native_rtp", &[]),
     ("bridge_softmix", &[]),
@@ -134,6 +143,15 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("format_pcm", &[Capability::FileFormat("ulaw"), Capability::FileFormat("alaw")]),
     ("format_sln", &[Capability::FileFormat("sln")]),
     ("format_wav", &[Capability::FileFormat("wav")]),
+    ("func_audiohookinherit", &[F("AUDIOHOOK_INHERIT")]),
+    ("func_blacklist", &[F("BLACKLIST")]),
+    ("func_evalexten", &[F("EVAL_EXTEN")]),
+    ("func_frame_drop", &[F("FRAME_DROP")]),
+    ("func_frame_trace", &[F("FRAME_TRACE")]),
+    ("func_holdintercept", &[F("HOLD_INTERCEPT")]),
+    ("func_module", &[F("IFMODULE")]),
+    ("func_sayfiles", &[F("SAYFILES")]),
+    ("func_scramble", &[F("SCRAMBLE")]),
     ("func_aes", &[F("AES_ENCRYPT"), F("AES_DECRYPT")]),
     ("func_base64", &[F("BASE64_ENCODE"), F("BASE64_DECODE")]),
     ("func_callcompletion", &[F("CALLCOMPLETION")]),
@@ -171,7 +189,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("func_realtime", &[F("REALTIME")]),
     ("func_sha1", &[F("SHA1")]),
     ("func_shell", &[F("SHELL")]),
-    ("func_sorcery", &[F("AST_SORCERY"), F("AST_CONFIG")]),
+    ("func_sorcery", &[F("AST_SORCERY")]),
     ("func_speex", &[F("AGC"), F("DENOISE")]),
     ("func_sprintf", &[F("SPRINTF")]),
     ("func_srv", &[F("SRVQUERY"), F("SRVRESULT")]),
@@ -198,7 +216,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_hep_rtcp", &[]),
     ("res_indications", &[Capability::Indications]),
     ("res_monitor", &[A("Monitor"), A("StopMonitor"), A("ChangeMonitor"), A("PauseMonitor"), A("UnpauseMonitor")]),
-    ("res_musiconhold", &[Capability::MusicOnHold, A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
+    ("res_musiconhold", &[Capability::MusicOnHold, A("SetMusicOnHold"), A("MusicOnHold"), A("StartMusicOnHold"), A("StopMusicOnHold")]),
     ("res_pjsip", &[Technology("PJSIP"), Technology("SIP")]),
     ("res_pjsip_acl", &[]),
     ("res_pjsip_authenticator_digest", &[]),
@@ -229,7 +247,126 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_convert", &[]),
     ("res_crypto", &[]),
     ("res_mutestream", &[F("MUTEAUDIO")]),
+    ("cdr_adaptive_odbc", &[]),
+    ("cdr_mysql", &[]),
+    ("cdr_odbc", &[]),
+    ("cdr_pgsql", &[]),
+    ("chan_agent", &[]),
+    ("chan_local", &[Technology("Local")]),
+    ("codec_adpcm", &[Codec("adpcm")]),
+    ("codec_codec2", &[Codec("codec2")]),
+    ("codec_g723", &[]),
+    ("codec_g726", &[Codec("g726")]),
+    ("codec_g729", &[]),
+    ("codec_g729a", &[]),
+    ("codec_ilbc", &[Codec("ilbc")]),
+    ("codec_lpc10", &[Codec("lpc10")]),
+    ("codec_opus", &[Codec("opus")]),
+    ("codec_opus_open_source", &[]),
+    ("codec_speex", &[Codec("speex")]),
+    ("format_g719", &[]),
+    ("format_g723", &[]),
+    ("format_g726", &[]),
+    ("format_g729", &[]),
+    ("format_h263", &[]),
+    ("format_h264", &[]),
+    ("format_ilbc", &[]),
+    ("format_mp3", &[]),
+    ("format_ogg_opus", &[]),
+    ("format_ogg_opus_open_source", &[]),
+    ("format_ogg_speex", &[]),
+    ("format_ogg_vorbis", &[]),
+    ("format_wav_gsm", &[]),
+    ("func_config", &[F("AST_CONFIG")]),
+    ("pbx_realtime", &[]),
+    ("res_ari", &[]),
+    ("res_ari_applications", &[]),
+    ("res_ari_asterisk", &[]),
+    ("res_ari_bridges", &[]),
+    ("res_ari_channels", &[]),
+    ("res_ari_device_states", &[]),
+    ("res_ari_endpoints", &[]),
+    ("res_ari_events", &[]),
+    ("res_ari_mailboxes", &[]),
+    ("res_ari_model", &[]),
+    ("res_ari_playbacks", &[]),
+    ("res_ari_recordings", &[]),
+    ("res_ari_sounds", &[]),
+    ("res_cdrel_custom", &[]),
+    ("res_clialiases", &[]),
+    ("res_config_mysql", &[]),
+    ("res_config_pgsql", &[]),
+    ("res_config_sqlite3", &[]),
+    ("res_curl", &[]),
+    ("res_features", &[]),
+    ("res_format_attr_celt", &[]),
+    ("res_format_attr_g729", &[]),
+    ("res_format_attr_h263", &[]),
+    ("res_format_attr_h264", &[]),
+    ("res_format_attr_ilbc", &[]),
+    ("res_format_attr_opus", &[]),
+    ("res_format_attr_silk", &[]),
+    ("res_format_attr_siren14", &[]),
+    ("res_format_attr_siren7", &[]),
+    ("res_format_attr_vp8", &[]),
+    ("res_http_websocket", &[]),
+    ("res_manager_devicestate", &[]),
+    ("res_manager_presencestate", &[]),
+    ("res_mwi_external", &[]),
+    ("res_mwi_external_ami", &[]),
+    ("res_pjsip_aoc", &[]),
+    ("res_pjsip_config_wizard", &[]),
+    ("res_pjsip_dialog_info_body_generator", &[]),
+    ("res_pjsip_diversion", &[]),
+    ("res_pjsip_dlg_options", &[]),
+    ("res_pjsip_empty_info", &[]),
+    ("res_pjsip_endpoint_identifier_header", &[]),
+    ("res_pjsip_exten_state", &[]),
+    ("res_pjsip_history", &[]),
+    ("res_pjsip_keepalive", &[]),
+    ("res_pjsip_log_forward", &[]),
+    ("res_pjsip_messaging", &[]),
+    ("res_pjsip_multihomed", &[]),
+    ("res_pjsip_mwi", &[]),
+    ("res_pjsip_mwi_body_generator", &[]),
+    ("res_pjsip_notify", &[]),
+    ("res_pjsip_one_touch_record_info", &[]),
+    ("res_pjsip_outbound_publish", &[]),
+    ("res_pjsip_outbound_registration", &[]),
+    ("res_pjsip_path", &[]),
+    ("res_pjsip_pidf_body_generator", &[]),
+    ("res_pjsip_pidf_digium_body_supplement", &[]),
+    ("res_pjsip_pidf_eyebeam_body_supplement", &[]),
+    ("res_pjsip_publish_asterisk", &[]),
+    ("res_pjsip_pubsub", &[]),
+    ("res_pjsip_refer", &[]),
+    ("res_pjsip_registrar_expire", &[]),
+    ("res_pjsip_rfc3329", &[]),
+    ("res_pjsip_send_to_voicemail", &[]),
+    ("res_pjsip_sips_contact", &[]),
+    ("res_pjsip_t38", &[]),
+    ("res_pjsip_transport_management", &[]),
+    ("res_pjsip_transport_websocket", &[]),
+    ("res_pjsip_xpidf_body_generator", &[]),
+    ("res_prometheus", &[]),
+    ("res_realtime", &[]),
+    ("res_resolver_unbound", &[]),
+    ("res_sorcery_memory_cache", &[]),
+    ("res_sorcery_realtime", &[]),
+    ("res_srtp", &[]),
+    ("res_stasis", &[]),
+    ("res_stasis_answer", &[]),
+    ("res_stasis_device_state", &[]),
+    ("res_stasis_json_asterisk", &[]),
+    ("res_stasis_json_events", &[]),
+    ("res_stasis_mailbox", &[]),
+    ("res_stasis_playback", &[]),
+    ("res_stasis_recording", &[]),
+    ("res_stasis_snoop", &[]),
 ];
+
+/// What the core itself provides, which no `noload` takes away.
+const CORE: &str = "pbx_builtins";
 
 /// Modules whose function is built in, without `.so`, and what each provides.
 pub fn known() -> impl Iterator<Item = (&'static str, &'static [Capability])> {
@@ -288,7 +425,8 @@ impl Modules {
         }
         let unnamed =
             MODULES.iter().map(|(module, _)| *module).filter(|module| !is_on(module)).map(str::to_owned);
-        let disabled = unnamed.chain(refused.iter().cloned()).collect();
+        let refused = refused.iter().filter(|module| *module != CORE).cloned();
+        let disabled = unnamed.chain(refused).collect();
         Self { off, disabled }
     }
     /// Whether a capability is on.
@@ -327,14 +465,18 @@ pub fn is_provided(module: &str) -> bool {
 }
 
 /// What there is to say about a module that is asked for; `None` when Strowger has what it provides.
-fn stranger(module: &str) -> Option<&'static str> {
-    if is_provided(module) {
-        None
-    } else if FAMILIES.iter().any(|family| module.starts_with(family)) {
-        Some("is not part of Strowger; what it provides may be missing, and `strowger check` names each use")
-    } else {
-        Some("is not a module of Asterisk either")
+fn stranger(module: &str) -> Option<String> {
+    if is_provided(module) || module == CORE {
+        return None;
     }
+    Some(match absent::find(module) {
+        Some(Absence::Harmless(why)) => format!("is not needed here: {why}"),
+        Some(Absence::Missing(what)) => format!("is not part of Strowger: {what}"),
+        None if FAMILIES.iter().any(|family| module.starts_with(family)) => {
+            "is not one that Strowger knows; what it provides may be missing".to_owned()
+        }
+        None => "is not a module of Asterisk either".to_owned(),
+    })
 }
 
 /// Rows for the manual.
@@ -356,4 +498,59 @@ pub(crate) fn rows() -> Vec<Row> {
         row("preload-require", "module", "", "As load."),
         row("noload", "module", "", "Turns off what the module provides."),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_has_one_row_in_one_table() {
+        let mut seen = BTreeSet::new();
+        for name in MODULES.iter().map(|(name, _)| *name).chain(absent::names()) {
+            assert!(seen.insert(name), "{name} is there twice");
+            assert!(FAMILIES.iter().any(|family| name.starts_with(family)), "{name} is of no family");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_a_module_that_is_asked_for_is_what_a_site_misses() {
+        for (module, said) in [
+            ("res_pjsip_refer", None),
+            ("res_srtp", None),
+            ("res_ari_channels", None),
+            ("res_stasis_snoop", None),
+            ("format_h264", None),
+            ("codec_opus", None),
+            ("pbx_realtime", None),
+            ("chan_sip", None),
+            ("pbx_builtins", None),
+            ("chan_dahdi", Some("is not part of Strowger: there are no telephony cards")),
+            (
+                "pbx_lua",
+                Some("is not part of Strowger: extensions.lua is not run; its contexts do not exist"),
+            ),
+            ("app_skel", Some("is not needed here: it is an example")),
+            ("res_new", Some("is not one that Strowger knows; what it provides may be missing")),
+            ("mine", Some("is not a module of Asterisk either")),
+        ] {
+            assert_eq!(stranger(module).as_deref(), said, "{module}");
+        }
+    }
+
+    #[test]
+    fn no_noload_takes_away_what_is_core() {
+        let mut findings = Findings::new();
+        let text = "[modules]\nnoload => pbx_builtins.so\nnoload => app_sayunixtime.so\n";
+        let source = conf::Memory::new().with("modules.conf", text);
+        let file = conf::load(&source, "modules.conf", conf::Options::default(), &mut findings).unwrap();
+        let modules = Modules::read(&file, &mut findings);
+        assert!(modules.has_module("pbx_builtins") && !modules.has_module("app_sayunixtime"));
+        for (name, there) in
+            [("SayUnixTime", false), ("SayDigits", true), ("SayNumber", true), ("Goto", true)]
+        {
+            assert_eq!(modules.has_application(name), there, "{name}");
+        }
+        assert!(findings.is_empty(), "{findings}");
+    }
 }

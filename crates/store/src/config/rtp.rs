@@ -96,17 +96,17 @@ options! {
     @recognised {
         "icesupport" "no,yes" Later "ICE is not built in; media uses the addresses of the SDP";
         "stunaddr" "" Later "no STUN server is asked; set external_media_address in the transport";
-        "stun_acl" "" Later "no STUN server is asked";
-        "stun_permit" "" Later "no STUN server is asked";
-        "stun_deny" "" Later "no STUN server is asked";
-        "stun_blacklist" "" Later "no STUN server is asked";
+        "stun_acl" "*" Ignored "no STUN server is asked";
+        "stun_permit" "*" Ignored "no STUN server is asked";
+        "stun_deny" "*" Ignored "no STUN server is asked";
+        "stun_blacklist" "*" Ignored "no STUN server is asked";
         "turnaddr" "" Later "no TURN server is asked";
         "turnusername" "*" Later "no TURN server is asked";
         "turnpassword" "*" Later "no TURN server is asked";
-        "ice_acl" "" Later "ICE is not built in";
-        "ice_permit" "" Later "ICE is not built in";
-        "ice_deny" "" Later "ICE is not built in";
-        "ice_blacklist" "" Later "ICE is not built in";
+        "ice_acl" "*" Ignored "ICE is not built in";
+        "ice_permit" "*" Ignored "ICE is not built in";
+        "ice_deny" "*" Ignored "ICE is not built in";
+        "ice_blacklist" "*" Ignored "ICE is not built in";
         "dtls_mtu" "1200" Later "DTLS is not built in";
         "nochecksums" "no" Ignored "rtpchecksums is its name";
         "rtp_pt_dynamic" "*" Ignored "it belongs to asterisk.conf [options]";

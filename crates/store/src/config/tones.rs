@@ -28,27 +28,44 @@ pub type Tone = Vec<TonePart>;
 /// Most parts a tone may have; the longest in use has 30.
 const PARTS_MAX: usize = 256;
 
-/// Reads a tone: `[!]freq[+freq|*freq][/ms]`, comma separated (`|` is the old separator). `None` when it is none.
+/// Reads a tone: `[!][M]freq[+freq|*freq][/ms]`, comma separated (`|` is the old separator). `M` says that frequencies are
+/// MIDI notes. Of sums of three and more the first two are heard, which is what fits two generators. `None` when it is none.
 pub fn parse_tone(text: &str) -> Option<Tone> {
-    let parts: Option<Tone> = text
-        .split([',', '|'])
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            let (part, once) = part.strip_prefix('!').map_or((part, false), |part| (part, true));
-            let (tone, ms) =
-                part.split_once('/').map_or(Some((part, 0)), |(tone, ms)| Some((tone, ms.parse().ok()?)))?;
-            let (first, second, modulated) = match (tone.split_once('+'), tone.split_once('*')) {
-                (Some((first, second)), _) => (first, second, false),
-                (None, Some((first, second))) => (first, second, true),
-                (None, None) => (tone, "0", false),
-            };
-            let hz = |text: &str| text.trim().parse::<u16>().ok().filter(|hz| *hz < 4_000);
-            Some(TonePart { first_hz: hz(first)?, second_hz: hz(second)?, modulated, ms, once })
-        })
-        .collect();
+    let parts = text.split([',', '|']).map(str::trim).filter(|part| !part.is_empty());
+    let parts: Option<Tone> = parts.map(tone_part).collect();
     parts.filter(|parts| !parts.is_empty() && parts.len() <= PARTS_MAX)
 }
+
+fn tone_part(text: &str) -> Option<TonePart> {
+    let (text, once) = text.strip_prefix('!').map_or((text, false), |text| (text.trim_start(), true));
+    let (tone, ms) = match text.split_once('/') {
+        Some((tone, ms)) => (tone.trim(), ms.trim().parse().ok()?),
+        None => (text, 0),
+    };
+    let modulated = tone.contains('*');
+    let mut hz = tone.split(['+', '*']).map(|one| frequency(one.trim()));
+    let (first_hz, second_hz) = (hz.next()??, hz.next().unwrap_or(Some(0))?);
+    // The others have to be frequencies, too.
+    hz.all(|one| one.is_some()).then_some(TonePart { first_hz, second_hz, modulated, ms, once })
+}
+
+/// Hertz, or the note of MIDI behind an `M`: 69 is 440 Hz, each further one a twelfth of an octave. What a sound of 8,000
+/// samples a second does not have is silence.
+fn frequency(text: &str) -> Option<u16> {
+    let hz = match text.strip_prefix(['M', 'm']) {
+        Some(note) => {
+            let note = note.parse::<u8>().ok().filter(|note| *note <= NOTE_MAX)?;
+            (440.0 * 2.0_f64.powf((f64::from(note) - 69.0) / 12.0)).round() as u32
+        }
+        None => text.parse::<u32>().ok()?,
+    };
+    Some(if hz < HZ_MAX { hz as u16 } else { 0 })
+}
+
+/// Frequencies from here on are not in a sound of 8,000 samples a second.
+const HZ_MAX: u32 = 4_000;
+/// The highest note of MIDI.
+const NOTE_MAX: u8 = 127;
 
 options! {
     /// `[general]` of `indications.conf`.
@@ -152,23 +169,14 @@ fn zone(section: &Section, findings: &mut Findings) -> Zone {
     for variable in &section.variables {
         match variable.name.to_ascii_lowercase().as_str() {
             "description" => zone.description = variable.value.to_string(),
-            "ringcadence" => {
-                let cadence: Result<Vec<u32>, _> = variable
-                    .value
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|ms| !ms.is_empty())
-                    .map(str::parse)
-                    .collect();
-                match cadence {
-                    Ok(cadence) => zone.ring_cadence = cadence,
-                    Err(_) => findings.warning(
-                        &variable.place,
-                        format!("ringcadence={} is no list of milliseconds", variable.value),
-                        "write ringcadence=2000,4000",
-                    ),
-                }
-            }
+            "ringcadence" => match cadence(&variable.value) {
+                Some(cadence) => zone.ring_cadence = cadence,
+                None => findings.warning(
+                    &variable.place,
+                    format!("ringcadence={} is no list of milliseconds", variable.value),
+                    "write ringcadence=2000,4000",
+                ),
+            },
             name => match parse_tone(&variable.value) {
                 Some(tone) => {
                     zone.tones.insert(name.to_owned(), tone);
@@ -182,6 +190,12 @@ fn zone(section: &Section, findings: &mut Findings) -> Zone {
         }
     }
     zone
+}
+
+/// Milliseconds of ring and pause in turn. A part may have a frequency before a `/`, as parts of tones do.
+fn cadence(text: &str) -> Option<Vec<u32>> {
+    let parts = text.split([',', '|', '/']).map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|ms| ms.parse().ok()).collect()
 }
 
 const SIT: &str = "!950/330,!1400/330,!1800/330,0";
@@ -312,7 +326,19 @@ mod tests {
             ("beep", None),
             ("425/", None),
             ("425+/5", None),
-            ("9000/5", None),
+            ("350+375+400", Some(vec![part(350, 375, 0)])),
+            ("350+375+400/500,0/500", Some(vec![part(350, 375, 500), part(0, 0, 500)])),
+            ("350+375+x", None),
+            ("1000/400,10000/400", Some(vec![part(1000, 0, 400), part(0, 0, 400)])),
+            (
+                "! 950 / 330 | 1400/330",
+                Some(vec![TonePart { once: true, ..part(950, 0, 330) }, part(1400, 0, 330)]),
+            ),
+            ("M69/500", Some(vec![part(440, 0, 500)])),
+            ("M69+M81/500", Some(vec![part(440, 880, 500)])),
+            ("M69*M57", Some(vec![TonePart { modulated: true, ..part(440, 220, 0) }])),
+            ("M128", None),
+            ("-5/5", None),
         ] {
             assert_eq!(parse_tone(text), expected, "{text:?}");
         }

@@ -99,6 +99,9 @@ options! {
     stop_key as "listen-control-stop-key": Text = "13456789", "Ends it.";
     @recognised {
         "userscontext" "default" Ignored "users.conf is not read";
+        "leaveurgent" "yes" Later "callers may mark their message as urgent where review=yes";
+        "odbc_audio_on_disk" "*" Ignored "messages are kept in files";
+        "imap_poll_logout" "*" Ignored "messages are kept in files";
         "smdienable" "no" Later "no message desk is told";
         "smdiport" "*" Later "no message desk is told";
         "pbxskip" "*" Ignored "the subject is what emailsubject says";
@@ -164,6 +167,7 @@ options! {
     backupdeleted: Int<0, 9999> = "0", "Deleted messages that are kept.";
     passwordlocation: Text = "", "Where a new PIN is kept.";
     @recognised {
+        "leaveurgent" "yes" Later "callers may mark their message as urgent where review=yes";
         "imapuser" "*" Later "messages are kept in files";
         "imapsecret" "*" Later "messages are kept in files";
         "imappassword" "*" Later "messages are kept in files";
@@ -420,6 +424,18 @@ fn account(
     findings: &mut Findings,
 ) -> Option<Account> {
     let Some(name) = BoxName::new(&line.name, &section.name) else {
+        if let Some(other) = BoxName::parse(&line.name).and_then(|_| BoxName::parse(&line.value)) {
+            let message = format!(
+                "[{}] has other names of mailboxes, such as '{}' for {other}, and aliasescontext= does not name it",
+                section.name, line.name
+            );
+            findings.warning(
+                &line.place,
+                message,
+                format!("write aliasescontext={} in [general]", section.name),
+            );
+            return None;
+        }
         let message = format!("'{}' of [{}] cannot be the name of a mailbox", line.name, section.name);
         findings.error(
             &line.place,

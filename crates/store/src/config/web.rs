@@ -40,15 +40,22 @@ options! {
     enable_status: YesNo = "no", "Serve a page at /httpstatus that says what the server is called and where it listens, to everybody.";
     enablestatic also "enable_static": YesNo = "no", "Serve the files of the folder static-http below astdatadir at /static, to everybody; not what is hidden, nor in a folder named private.";
     redirect: Redirects = "", "Where a path leads to, `/from /to`, whole paths with the prefix.";
-    tlsenable: YesNo = "no", "Serve it under TLS too.";
-    tlsbindaddr: BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
-    tlscertfile: Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
-    tlsprivatekey: Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
-    tlscipher: Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
+    tlsenable also "sslenable": YesNo = "no", "Serve it under TLS too.";
+    tlsbindaddr also "sslbindaddr": BindTo = "", "Address and port to listen on under TLS; unless written, that of bindaddr, port 8089.";
+    tlsbindport also "sslbindport": Port = "8089", "Port under TLS when tlsbindaddr names none.";
+    tlscertfile also "sslcert": Text = "asterisk.pem", "Certificate in PEM, then those between it and its authority.";
+    tlsprivatekey also "sslprivatekey": Text = "", "Its key in PEM, without a password; empty: it is in tlscertfile.";
+    tlscipher also "sslcipher": Ciphers = "", "Suites of TLS, preferred first; empty: all that are built in.";
     tlsdisablev12: YesNo = "no", "Speak TLS 1.3 only.";
     @recognised {
         "tlsdisablev1" "*" Ignored "TLS 1.0 is not built in";
         "tlsdisablev11" "*" Ignored "TLS 1.1 is not built in";
+        "tlscafile" "*" Ignored "clients are asked for no certificate";
+        "tlscapath" "*" Ignored "clients are asked for no certificate";
+        "tlscadir" "*" Ignored "clients are asked for no certificate";
+        "tlsverifyclient" "no" Later "clients are asked for no certificate";
+        "tlsclientmethod" "*" Ignored "no server is called by it";
+        "tlsdontverifyserver" "*" Ignored "no server is called by it";
         "tlsservercipherorder" "*" Ignored "the order of tlscipher holds";
         "sessionlimit" "*" Ignored "each answer ends its connection, and a connection without a request ends soon";
         "session_inactivity" "*" Ignored "each answer ends its connection";
@@ -153,9 +160,6 @@ pub fn plain_path(path: &str) -> String {
     out
 }
 
-/// Port of HTTPS when none is written.
-const TLS_PORT: u16 = 8089;
-
 impl HttpGeneral {
     /// Reads the file.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
@@ -168,7 +172,7 @@ impl HttpGeneral {
     /// Where to listen under TLS; `None` when nothing is served so.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         let bind = self.tlsbindaddr.or(self.bindaddr.map(|bind| Bind { port: None, ..bind }));
-        bind.filter(|_| self.enabled && self.tlsenable).map(|bind| bind.or_port(TLS_PORT))
+        bind.filter(|_| self.enabled && self.tlsenable).map(|bind| bind.or_port(self.tlsbindport))
     }
     /// Whether it serves something by itself.
     pub fn has_pages(&self) -> bool {

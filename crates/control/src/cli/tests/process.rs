@@ -269,3 +269,24 @@ fn commands_have_the_names_that_cli_aliases_conf_gives_them() {
         assert!(desk.cli.complete(line, None).iter().any(|known| known == word), "{line}");
     }
 }
+
+#[test]
+fn an_application_is_of_the_module_that_takes_it_away() {
+    use store::config::modules::{Capability, known};
+    const CORE: &str = "pbx_builtins";
+    let rows = apps::table::applications();
+    let provided: Vec<(&str, &str)> = known()
+        .flat_map(|(module, what)| what.iter().map(move |what| (module, *what)))
+        .filter_map(|(module, what)| match what {
+            Capability::Application(name) => Some((name, module)),
+            _ => None,
+        })
+        .collect();
+    for row in rows.iter().filter(|row| row.module != CORE) {
+        assert!(provided.contains(&(row.name, row.module)), "{} is of {}", row.name, row.module);
+    }
+    for (name, module) in provided {
+        let row = rows.iter().find(|row| row.name == name);
+        assert_eq!(row.map(|row| row.module), Some(module), "{name}");
+    }
+}

@@ -172,7 +172,9 @@ pub(super) const KEYS: &[Key] = &[
     key("qualifyfreq", Both, Read("`qualify_frequency`")),
     key("maxexpiry", General, Same(Aor, "maximum_expiration")),
     key("minexpiry", General, Same(Aor, "minimum_expiration")),
+    key("maxexpirey", General, Same(Aor, "maximum_expiration")),
     key("defaultexpiry", General, Read("`default_expiration` of aors, `expiration` of registrations")),
+    key("defaultexpirey", General, Read("as `defaultexpiry`")),
     key("register", General, Read("a registration with an outbound auth")),
     key("registertimeout", General, Read("`retry_interval` of registrations")),
     key("register_retry_403", General, Moot("a registration is tried again whatever it was answered")),
@@ -233,7 +235,7 @@ pub(super) const KEYS: &[Key] = &[
     key("callevents", General, Moot("events are filtered by each manager user")),
     key("recordhistory", General, Moot("`pjsip set logger` shows messages")),
     key("dumphistory", General, Moot("`pjsip set logger` shows messages")),
-    key("use_q850_reason", General, Moot("Reason headers are always sent and read")),
+    key("use_q850_reason", Both, Moot("Reason headers are always sent and read")),
     key("prematuremedia", General, Moot("media waits for Progress() or an answer")),
     key("ignoresdpversion", Both, Moot("a description counts when it differs")),
     key("ignore_requested_pref", Both, Moot("the order of `allow` decides")),
@@ -241,6 +243,33 @@ pub(super) const KEYS: &[Key] = &[
     key("description", Peer, Moot("it is a note")),
     key("subscribemwi", Peer, Moot("an endpoint that subscribes is told, the others too")),
     key("websocket_enabled", General, Moot("a transport with protocol=ws takes them, by the server of http.conf")),
+    key("recordonfeature", Both, Same(Endpoint, "record_on_feature")),
+    key("recordofffeature", Both, Same(Endpoint, "record_off_feature")),
+    key("refer_addheaders", General, NoEqual("a REFER has no headers beside those of RFC 3515")),
+    key("authfailureevents", General, Moot("wrong passwords are always told to managers of class security")),
+    key("trunkname", Peer, Moot("the section has the name")),
+    key("autocreatepeer", General, NoEqual("a phone that no section describes is not taken")),
+    key("matchexternaddrlocally", General, NoEqual("localnet alone says who is inside")),
+    key("matchexterniplocally", General, NoEqual("localnet alone says who is inside")),
+    key("stunaddr", General, NoEqual("no STUN server is asked; write externaddr")),
+    key("rtp_engine", Both, Moot("there is one engine of RTP")),
+    key("notifymimetype", General, Moot("message-summary has one type, application/simple-message-summary")),
+    key("vmsecret", Peer, Moot("PINs stand in voicemail.conf")),
+    key("tos", General, Moot("tos_sip, tos_audio and tos_video are its names")),
+    key("rtsavepath", General, Moot("rtsave_path is its name")),
+    key("limitpeersonly", General, Moot("the state of every endpoint is known")),
+    key("limitonpeer", General, Moot("the state of every endpoint is known")),
+    key("timer1", General, Moot("timert1 is its name")),
+    key("ospauth", Both, NoEqual("OSP is not spoken")),
+    key("restrictcid", Peer, NoEqual("write callingpres=prohib")),
+    key("dial", Peer, Moot("the dialplan says what is dialled")),
+    key("ipaddr", Peer, Moot("it is a column of a table, which says where a peer has registered")),
+    key("regseconds", Peer, Moot("it is a column of a table, which says until when a peer is registered")),
+    key("regserver", Peer, Moot("it is a column of a table, which says with whom a peer is registered")),
+    key("lastms", Peer, Moot("it is a column of a table, which says how fast a peer answers")),
+    key("fullcontact", Peer, Moot("it is a column of a table, which says where a peer has registered")),
+    key("name", Peer, Moot("the section has the name")),
+    key("mask", Peer, Moot("write permit= and deny=")),
     key("domain", General, NoEqual("requests are taken for every domain")),
     key("autodomain", General, NoEqual("requests are taken for every domain")),
     key("allowexternaldomains", General, NoEqual("requests are taken for every domain")),
@@ -254,7 +283,7 @@ pub(super) const KEYS: &[Key] = &[
     key("dynamic_exclude_static", General, NoEqual("use contactdeny")),
     key("subscribe_network_change_event", General, NoEqual("the address of the machine is not watched")),
     key("store_sip_cause", General, NoEqual("use HANGUPCAUSE()")),
-    key("snom_aoc_enabled", General, NoEqual("send_aoc=yes of the endpoint sends what the standard says, not the form of snom")),
+    key("snom_aoc_enabled", Both, NoEqual("send_aoc=yes of the endpoint sends what the standard says, not the form of snom")),
     key("maxcallbitrate", Both, NoEqual("video has no limit of its own")),
     key("tos_text", General, NoEqual("streams of text are declined")),
     key("cos_text", General, NoEqual("streams of text are declined")),
@@ -270,16 +299,16 @@ pub(super) const KEYS: &[Key] = &[
     key("relaxdtmf", Both, NoEqual("tones are found as ITU-T Q.24 has it")),
     key("qualifygap", General, NoEqual("contacts are asked spread over their interval")),
     key("qualifypeers", General, NoEqual("contacts are asked spread over their interval")),
-    key("engine", Both, NoEqual("there is one engine of RTP")),
+    key("engine", Both, Moot("there is one engine of RTP")),
     key("regexten", Peer, Same(Endpoint, "regexten")),
     key("disallowed_methods", Both, NoEqual("all methods are served")),
     key("keepalive", Both, NoEqual("use qualify")),
     key("buggymwi", Both, NoEqual("message-summary is sent as RFC 3842 has it")),
     key("shrinkcallerid", Both, NoEqual("numbers are left as they come")),
     key("hasvoicemail", Peer, NoEqual("use mailbox=")),
-    key("directmediapermit", Peer, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
-    key("directmediadeny", Peer, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
-    key("directmediaacl", Peer, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
+    key("directmediapermit", Both, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
+    key("directmediadeny", Both, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
+    key("directmediaacl", Both, NoEqual("media goes from phone to phone by direct_media alone; set direct_media=no for who must not")),
     key("timert1", Peer, NoEqual("timers hold for the whole stack; write timert1 in [general]")),
     key("timerb", Peer, NoEqual("timers hold for the whole stack; write timerb in [general]")),
     key("maxforwards", Peer, NoEqual("write maxforwards in [general]")),
@@ -308,6 +337,18 @@ pub(super) const KEYS: &[Key] = &[
     key("cc_callback_sub", Both, NoEqual(COMPLETION)),
     key("cc_agent_dialstring", Both, NoEqual(COMPLETION)),
 ];
+
+/// Keys whose `no` asks for something else than what happens anyway.
+const NO_SAYS_SOMETHING: [&str; 3] =
+    ["allowexternaldomains", "auth_message_requests", "accept_outofcall_message"];
+
+impl Key {
+    /// Whether a value of a key without an equal asks for what happens anyway.
+    pub(super) fn asks_for_nothing(&self, value: &str) -> bool {
+        let says_no = value.is_empty() || conf::boolean(value) == Some(false);
+        says_no && !NO_SAYS_SOMETHING.contains(&self.name)
+    }
+}
 
 /// The row of a key in `[general]` or in a peer.
 pub(super) fn find(name: &str, general: bool) -> Option<&'static Key> {

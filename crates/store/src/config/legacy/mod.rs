@@ -11,10 +11,13 @@ mod words;
 
 pub(in crate::config) use keys::rows;
 
+use std::collections::BTreeSet;
+
 use conf::{File, Findings, Level, Place, Section, Variable};
 
-use super::made::{Made, is_there};
-use super::suggestion;
+use super::made::{self, Made, is_there};
+use super::pjsip::{Aor, Auth, Endpoint, Global, Identify, Registration, System, Transport};
+use super::{Object, Origin, suggestion};
 use keys::{Fate, Part};
 
 /// Sections of `sip.conf` that are no peers.
@@ -42,7 +45,97 @@ pub(crate) fn import(sip: &File, pjsip: &File, findings: &mut Findings) -> Vec<S
     import.make_registrations();
     import.credentials();
     import.tell();
-    import.made.into_iter().map(Made::into_section).collect()
+    let Import { made, findings, .. } = import;
+    made.into_iter().map(|made| settle(made.into_section(), findings)).collect()
+}
+
+/// chan_sip goes on with a peer of which one value is wrong, where the reader of `pjsip.conf` would skip the object.
+fn settle(mut section: Section, findings: &mut Findings) -> Section {
+    let kind = section.value("type").unwrap_or_default().to_owned();
+    let take: fn(&mut Section, &mut Findings) = match kind.as_str() {
+        "endpoint" => take_lines::<Endpoint>,
+        "aor" => take_lines::<Aor>,
+        "auth" => take_lines::<Auth>,
+        "identify" => take_lines::<Identify>,
+        "registration" => take_lines::<Registration>,
+        "transport" => take_lines::<Transport>,
+        "global" => take_lines::<Global>,
+        _ => take_lines::<System>,
+    };
+    take(&mut section, findings);
+    section
+}
+
+/// Leaves the lines that an object takes.
+fn take_lines<T: Object>(section: &mut Section, findings: &mut Findings) {
+    let mut object = T::blank(Origin::of(section));
+    section.variables.retain(|line| match object.apply(line, &mut Findings::new()) {
+        // A peer whose rules of who may come are in doubt is skipped.
+        Some((_, Err(mut finding))) if finding.level == Level::Error && !is_rule(line) => {
+            finding.level = Level::Warning;
+            finding.message += "; the line is ignored";
+            findings.push(finding);
+            false
+        }
+        _ => true,
+    });
+}
+
+fn is_rule(line: &Variable) -> bool {
+    ["permit", "deny", "contact_permit", "contact_deny"].iter().any(|rule| line.is(rule))
+}
+
+/// What the reader of `pjsip.conf` has to say, in the words of `sip.conf` where that is what was written.
+pub(crate) fn reword(findings: &mut Findings, sip: &File) {
+    // Nobody expects strangers to be reached.
+    let files: BTreeSet<&str> = sip.files.iter().map(|file| &**file).collect();
+    findings.retain(|finding| {
+        !(files.contains(&*finding.place.file)
+            && finding.message.starts_with("endpoint 'anonymous' has no aors"))
+    });
+    made::reword(findings, sip, |finding, line| {
+        if let Some((_, remedy)) = REMEDIES.iter().find(|(of, _)| finding.remedy.starts_with(of)) {
+            finding.remedy = (*remedy).to_owned();
+        }
+        if let Some(line) = line.filter(|line| finding.remedy.starts_with("write one of: ") && is_read(line))
+        {
+            finding.remedy = format!("correct {}=, or remove the line", line.name);
+        }
+        made::in_word_of(finding, line);
+        finding.message = in_words(&finding.message, line);
+    });
+}
+
+/// How remedies for `pjsip.conf` begin, and what to do in `sip.conf` instead.
+const REMEDIES: [(&str, &str); 3] = [
+    ("add auth= and a section", "add secret="),
+    (
+        "write media_encryption=sdes",
+        "write encryption=yes in place of dtlsenable=yes if its phones know that",
+    ),
+    ("add a section with type=transport", "write udpenable=yes, tcpenable=yes or tlsenable=yes in [general]"),
+];
+
+/// Whether a key has words of its own.
+fn is_read(line: &Variable) -> bool {
+    [true, false]
+        .iter()
+        .filter_map(|general| keys::find(&line.name, *general))
+        .any(|key| matches!(key.fate, Fate::Read(_)))
+}
+
+fn in_words(message: &str, line: Option<&Variable>) -> String {
+    let mut message = message.to_owned();
+    let registers = line.is_some_and(|line| line.is("register"));
+    let whose = if registers { "register line" } else { "peer" };
+    for what in ["endpoint", "aor", "auth", "identify", "registration"] {
+        message = message.replace(&format!("password of {what} '"), &format!("secret of {whose} '"));
+        if message.starts_with(&format!("{what} '")) {
+            message = message.replacen(what, whose, 1);
+        }
+        message = message.replace(&format!("; the {what} is skipped"), &format!("; the {whose} is skipped"));
+    }
+    if registers { message } else { message.replace("-out'", "'").replace("has no auth:", "has no secret:") }
 }
 
 struct Import<'a> {
@@ -85,7 +178,9 @@ impl<'a> Import<'a> {
     fn judge(&mut self, lines: &[&Variable], general: bool) {
         for line in lines {
             let (name, value) = (&line.name, &line.value);
-            match keys::find(name, general).map(|key| key.fate) {
+            let key = keys::find(name, general);
+            match key.map(|key| key.fate) {
+                Some(Fate::NoEqual(_)) if key.is_some_and(|key| key.asks_for_nothing(value)) => {}
                 Some(Fate::Same(..) | Fate::Read(_)) => {}
                 Some(Fate::Moot(why)) => {
                     self.findings.note(&line.place, format!("{name}={value} has no meaning here: {why}"), "");
@@ -108,7 +203,9 @@ impl<'a> Import<'a> {
             if let Some(Fate::Same(wanted, option)) = keys::find(&line.name, general).map(|key| key.fate)
                 && wanted == part
             {
-                to.line(option, &line.value, &line.place);
+                // One format a line, so that one that does not exist takes none of the others with it.
+                let parts = if option == "allow" { &[',', '&', '|'][..] } else { &[] };
+                line.value.split(parts).for_each(|value| to.line(option, value.trim(), &line.place));
             }
         }
     }

@@ -207,7 +207,7 @@ impl<'a> Import<'a> {
         made.line("default_expiration", EXPIRY_SECONDS, peer.place);
         made.line("maximum_expiration", EXPIRY_SECONDS_MAX, peer.place);
         self.copy(&self.general, Part::Aor, true, &mut made);
-        if let Some(line) = self.general(&["defaultexpiry"]) {
+        if let Some(line) = self.general(&["defaultexpiry", "defaultexpirey"]) {
             made.line("default_expiration", &line.value, &line.place);
         }
         self.copy(&peer.own, Part::Aor, false, &mut made);

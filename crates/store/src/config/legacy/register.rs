@@ -128,12 +128,12 @@ impl Import<'_> {
     /// How long registrations last and how they are tried again.
     pub(super) fn pace(&self, made: &mut Made) {
         let here = self.sip.place();
-        for (option, key, default) in [
-            ("expiration", "defaultexpiry", EXPIRY_SECONDS),
-            ("retry_interval", "registertimeout", RETRY_SECONDS),
-            ("max_retries", "registerattempts", "0"),
+        for (option, keys, default) in [
+            ("expiration", &["defaultexpiry", "defaultexpirey"][..], EXPIRY_SECONDS),
+            ("retry_interval", &["registertimeout"], RETRY_SECONDS),
+            ("max_retries", &["registerattempts"], "0"),
         ] {
-            let line = self.general(&[key]);
+            let line = self.general(keys);
             let (value, place) = line.map_or((default, &here), |line| (&*line.value, &line.place));
             made.line(option, if option == "max_retries" && value == "0" { FOREVER } else { value }, place);
         }

@@ -2,6 +2,9 @@
 
 use conf::{Place, Variable};
 
+use crate::config::kind::Choice as _;
+use crate::config::pjsip::TlsMethod;
+
 use super::keys::Part;
 use super::{Import, Made, yes};
 
@@ -138,7 +141,7 @@ impl Import<'_> {
         }
     }
 
-    fn secure(&self, made: &mut Made) {
+    fn secure(&mut self, made: &mut Made) {
         for (key, option) in TLS {
             if let Some(line) = self.general(&[key]) {
                 made.line(option, &line.value, &line.place);
@@ -150,7 +153,15 @@ impl Import<'_> {
         }
         if let Some(line) = self.general(&["tlsclientmethod"]) {
             let method = line.value.to_ascii_lowercase().replace("v1.", "v1_");
-            made.line("method", &method, &line.place);
+            if TlsMethod::WORDS.iter().any(|(word, _)| *word == method) {
+                made.line("method", &method, &line.place);
+            } else {
+                let message = format!(
+                    "tlsclientmethod={} is no version of TLS; TLS 1.2 and 1.3 are spoken",
+                    line.value
+                );
+                self.findings.warning(&line.place, message, "remove the line");
+            }
         }
         let careless: Option<&Variable> = self.general(&["tlsdontverifyserver"]);
         let place = careless.map_or_else(|| self.sip.place(), |line| line.place.clone());

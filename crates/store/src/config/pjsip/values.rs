@@ -1,7 +1,7 @@
 //! Values that only `pjsip.conf` has.
 
 use crate::config::acl::Net;
-use crate::config::kind::{Kind, Secret, choice};
+use crate::config::kind::{Kind, Secret, choice, tell_rest_of_network};
 use conf::{Finding, Findings, Level, Variable};
 
 choice! {
@@ -306,13 +306,14 @@ impl Kind for Sources {
     fn describe() -> String {
         "addresses, networks and host names, comma separated, lines add up".into()
     }
-    fn set(value: &mut Vec<SourceMatch>, variable: &Variable, _: &mut Findings) -> Result<(), Finding> {
+    fn set(value: &mut Vec<SourceMatch>, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         value.extend(each(
             variable,
             "address, network or host name",
             "write 192.0.2.0/24 or sip.example.com",
             |item| {
-                if let Ok(net) = item.parse() {
+                if let Some((net, rest)) = Net::leading(item) {
+                    tell_rest_of_network(variable, rest, notes);
                     return Some(SourceMatch::Net(net));
                 }
                 let host =

@@ -94,7 +94,8 @@ fn database(name: String, link: Link, common: (u32, u32), place: &Place) -> Sett
 
 /// Databases of `res_config_mysql.conf`.
 pub(super) fn mysql(file: &File, findings: &mut Findings) -> Vec<Settings> {
-    let made = file.objects().filter_map(|section| {
+    // A section of a stock file says nothing, and is no database.
+    let made = file.objects().filter(|section| !section.variables.is_empty()).filter_map(|section| {
         let of: Mysql = read_object(section, findings, &mut |_, _, _| false)?;
         let name = section.name.to_string();
         let link = Link::Mysql(Server {
