@@ -305,6 +305,9 @@ pub struct Channel {
     pub hangup: Option<Cause>,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
+    /// What it is now left the place that it had here by an attended transfer: who was here talks elsewhere, in a bridge
+    /// (`true`) or an application, which this names.
+    pub sent_into: Option<(bool, String)>,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.

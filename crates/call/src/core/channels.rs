@@ -87,6 +87,7 @@ impl Core {
             bridge: None,
             hangup: None,
             hangup_source: String::new(),
+            sent_into: None,
             goto: None,
             wanted: false,
             keeper: None,
