@@ -20,6 +20,8 @@ pub enum Disposition {
     /// Nobody answered.
     #[default]
     NoAnswer,
+    /// The caller gave up before anybody answered; told as [`Self::NoAnswer`] unless the settings have it.
+    Cancel,
     /// Something in the way.
     Failed,
     /// Busy.
@@ -35,6 +37,7 @@ impl Disposition {
     pub fn name(self) -> &'static str {
         match self {
             Self::NoAnswer => "NO ANSWER",
+            Self::Cancel => "CANCEL",
             Self::Failed => "FAILED",
             Self::Busy => "BUSY",
             Self::Congestion => "CONGESTION",
@@ -498,6 +501,7 @@ fn end_of(channel: &Channel, settings: &Settings, now: (Instant, i64)) -> (Insta
 fn told(disposition: Disposition, settings: &Settings) -> Disposition {
     match disposition {
         Disposition::Congestion if !settings.cdr_congestion => Disposition::Failed,
+        Disposition::Cancel if !settings.cdr_cancel => Disposition::NoAnswer,
         other => other,
     }
 }

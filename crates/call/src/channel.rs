@@ -313,6 +313,9 @@ pub struct Channel {
     pub hangup_by: Rc<str>,
     /// The final status that refused the call, by its technology or ours: 486.
     pub tech_cause: Option<u16>,
+    /// What it is now left the place that it had here by an attended transfer: who was here talks elsewhere, in a bridge
+    /// (`true`) or an application, which this names.
+    pub sent_into: Option<(bool, String)>,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.

@@ -267,6 +267,18 @@ impl Core {
         self.log_bridge(CelKind::BridgeExit, bridge, place);
     }
 
+    /// Whoever was at the newcomer's own place has been transferred: its story, which ends now, is to know whereto.
+    fn note_sent(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let Some(there) = self.get(place) else { return };
+        let into = match there.bridge {
+            Some(bridge) => (true, crate::cel::bridge_name(bridge)),
+            None => (false, there.app.to_string()),
+        };
+        if let Some(channel) = self.get_mut(newcomer) {
+            channel.sent_into = Some(into);
+        }
+    }
+
     /// Who took a place in a bridge of two talks to the other one.
     fn note_place(&mut self, place: ChannelId) {
         let Some(bridge) = self.get(place).and_then(|channel| channel.bridge) else { return };
@@ -482,6 +494,9 @@ impl Shard {
                 core.log_notice(transfer);
             }
             core.exchange(place, newcomer);
+            if is_transfer {
+                core.note_sent(place, newcomer);
+            }
             // A Local channel that goes out of the way leaves its record: who was dialled is in it.
             if !matches!(notice, Some(Notice::LocalOptimizationEnd { .. })) {
                 core.note_place(place);

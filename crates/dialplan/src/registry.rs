@@ -176,6 +176,8 @@ pub enum ChannelFunction {
     MasterChannel,
     /// IMPORT()
     Import,
+    /// PARK_GET_CHANNEL()
+    ParkGetChannel,
     /// EXCEPTION()
     Exception,
     /// STACK_PEEK()

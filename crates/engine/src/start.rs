@@ -216,6 +216,8 @@ impl Engine {
         let seed = u64::from_le_bytes(secret());
         let mut core = Core::new(services, wire::settings(&snapshot, coders.coded()), program.clone(), seed);
         core.now = Clock.now();
+        let wall = core.services.wall.now_micros();
+        core.begin_uniqueids(wall);
         core.reach = apps::reach;
         core.hinted = apps::hinted;
         core.parks = apps::parking::parks;

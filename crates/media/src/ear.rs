@@ -170,14 +170,14 @@ impl Ear {
         self.lane.is_some()
     }
     /// One packet's payload; false when it came too late or twice.
-    pub(crate) fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, sequence: u16, timestamp: u32, payload: &[u8]) -> bool {
         self.fetch_run();
         if !self.jitter.grid().is_variable {
-            return self.jitter.push(timestamp, payload);
+            return self.jitter.push(sequence, timestamp, payload);
         }
         let samples = codec::packet_samples(self.format, payload);
         let whole = samples <= self.format.rate().0 as usize * 60 / 1000;
-        whole && self.jitter.push_units(timestamp, samples / self.unit_samples.max(1), payload)
+        whole && self.jitter.push_units(sequence, timestamp, samples / self.unit_samples.max(1), payload)
     }
     /// Whether all of a payload is audio of this format, as far as its size tells.
     pub(crate) fn can_read(&self, payload: &[u8]) -> bool {
@@ -514,7 +514,7 @@ mod tests {
             let mut heard = Vec::new();
             for (n, packet) in packets.iter().enumerate() {
                 if !lost(n) {
-                    ear.push(n as u32 * 960, packet);
+                    ear.push(n as u16, n as u32 * 960, packet);
                 }
                 // A packet in hand, as the buffer aims at.
                 if n > 0 {
@@ -555,7 +555,7 @@ mod tests {
             if format.is_linear() {
                 coded.chunks_exact_mut(2).for_each(|sample| sample.copy_from_slice(&1000_i16.to_be_bytes()));
             }
-            assert!(ear.push(0, &coded), "{format}");
+            assert!(ear.push(0, 0, &coded), "{format}");
             for ms in [10, 20, 30] {
                 let mut out = vec![1; format.rate().0 as usize * ms / 1000];
                 ear.gather(out.len());

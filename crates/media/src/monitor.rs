@@ -197,13 +197,13 @@ impl Monitors {
         }
     }
     /// A packet that the stream sends.
-    pub(crate) fn sent(&mut self, format: FormatId, timestamp: u32, payload: &[u8]) {
+    pub(crate) fn sent(&mut self, format: FormatId, sequence: u16, timestamp: u32, payload: &[u8]) {
         if self.dry.is_some() {
             return;
         }
         if let Some(ear) = self.sent.as_mut().filter(|ear| ear.format() == format) {
             // Too late for the recording, as it would be for the peer.
-            let _ = ear.push(timestamp, payload);
+            let _ = ear.push(sequence, timestamp, payload);
         }
     }
     /// One frame of what was received, at the rate that was prepared; `came`: it is no stopgap for packets that are not sent;

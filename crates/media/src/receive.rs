@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use core::ops::Range;
 
 use base::{DtmfMode, Event, FormatId, Instant, Latch, RxPayload, StreamId};
-use rtp::{Arrived, Discard, EventEdge, Header, Verdict};
+use rtp::{Arrived, Discard, EventEdge, EventPlace, Header, Verdict};
 use srtp::RTCP_TRAILER_MAX;
 
 use crate::packet_io::{Arrival, PacketIo};
@@ -233,7 +233,12 @@ impl<P: PacketIo> Desk<'_, P> {
         let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         // An event that is heard is looked after at each visit.
         stream.wake_at = Instant::ZERO;
-        let edges = stream.events_in.packet(bytes, header.timestamp, clock, self.at)?;
+        let at = EventPlace {
+            sequence: stream.reception.extended(header.sequence),
+            timestamp: header.timestamp,
+            marker: header.marker,
+        };
+        let edges = stream.events_in.packet(bytes, at, clock, self.at)?;
         for edge in edges.into_iter().flatten() {
             self.digit_edge(id, edge, false);
         }
@@ -261,7 +266,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if let Some(ear) = &mut stream.ear {
             let payload = self.scratch.packets.bytes(inbound.payload.clone());
             let is_whole = ear.can_read(payload);
-            let is_heard = ear.push(inbound.timestamp, payload);
+            let is_heard = ear.push(inbound.sequence, inbound.timestamp, payload);
             if !is_whole {
                 stream.totals.discarded_packets += 1;
                 self.load.discards.count(Discard::Malformed);

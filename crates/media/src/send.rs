@@ -470,7 +470,7 @@ impl<P: PacketIo> Desk<'_, P> {
         if let (Some(taps), Some(format)) = (&mut stream.taps, format)
             && let Some(monitors) = &mut taps.monitors
         {
-            monitors.sent(format, timestamp, self.scratch.packets.bytes(payload.clone()));
+            monitors.sent(format, sequence, timestamp, self.scratch.packets.bytes(payload.clone()));
         }
         let target = stream.target;
         if stream.leg.is_none() {

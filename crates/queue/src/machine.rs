@@ -107,7 +107,12 @@ impl Queues {
     pub fn rules(&self) -> impl Iterator<Item = (&str, &[PenaltyChange])> {
         self.rules.iter().map(|(name, changes)| (name.as_str(), &**changes))
     }
-    /// What a rule changes about skills.
+    /// Whether there is a rule of that name, for penalties or for skills.
+    pub fn has_rule(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        self.rules.contains_key(&name) || self.skill_rules.contains_key(&name)
+    }
+    /// The changes of a skill rule.
     pub fn skill_rule(&self, name: &str) -> &[SkillChange] {
         self.skill_rules.get(&name.to_ascii_lowercase()).map_or(&[], |changes| changes)
     }

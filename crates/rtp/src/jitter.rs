@@ -1,7 +1,7 @@
 //! A jitter buffer of coded audio, addressed by timestamp, in fixed memory.
 //!
 //! A timestamp *is* a place in a ring of coded bytes: reordering costs nothing, a duplicate overwrites itself, loss is a
-//! hole. In a format of constant rate the peer's packet length does not matter either. In one of variable rate
+//! hole. Where sequence numbers say that a timestamp cannot be right, the packet lies where the one before it ended. In a format of constant rate the peer's packet length does not matter either. In one of variable rate
 //! ([`Grid::is_variable`]) a payload stays whole: it begins with its length in the place of its first unit and goes on
 //! through the places of the units that it covers besides.
 //!
@@ -84,7 +84,19 @@ pub struct Jitter {
     units: u32,
     /// Timestamp and unit of the first packet; `None` before it.
     origin: Option<Origin>,
+    newest: Option<Newest>,
     counts: JitterCounts,
+}
+
+/// The packet with the newest number.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    sequence: u16,
+    timestamp: u32,
+    /// Timestamp steps that it lasts.
+    lasts: u32,
+    /// What is added to the sender's timestamps, so that they never go back.
+    shift: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +128,7 @@ impl Jitter {
             covered: vec![0; if grid.is_variable { words } else { 0 }].into(),
             units,
             origin: None,
+            newest: None,
             counts: JitterCounts::default(),
         }
     }
@@ -135,14 +148,19 @@ impl Jitter {
     /// Forgets everything; the next packet begins anew (another source or a restart).
     pub fn reset(&mut self) {
         self.present.fill(0);
-        self.origin = None;
+        (self.origin, self.newest) = (None, None);
     }
     /// Puts in one packet's payload; whole units only. Returns whether it will be heard.
-    pub fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
-        self.push_units(timestamp, payload.len() / usize::from(self.grid.unit_bytes.max(1)), payload)
+    pub fn push(&mut self, sequence: u16, timestamp: u32, payload: &[u8]) -> bool {
+        self.push_units(
+            sequence,
+            timestamp,
+            payload.len() / usize::from(self.grid.unit_bytes.max(1)),
+            payload,
+        )
     }
     /// Puts in one packet's payload that lasts `units`; of a format of variable rate the decoder's side knows how many.
-    pub fn push_units(&mut self, timestamp: u32, units: usize, payload: &[u8]) -> bool {
+    pub fn push_units(&mut self, sequence: u16, timestamp: u32, units: usize, payload: &[u8]) -> bool {
         let count = units.min(self.units as usize) as i64;
         let most = usize::from(self.grid.unit_bytes) * count as usize;
         let lasts_us = count as u32 * self.grid.unit_us;
@@ -150,6 +168,10 @@ impl Jitter {
         if count == 0 || (self.grid.is_variable && !fits) {
             return false;
         }
+        let Some(timestamp) = self.place(sequence, timestamp, count as u32) else {
+            self.counts.late = self.counts.late.saturating_add(1);
+            return false;
+        };
         let Some(origin) = self.origin else {
             self.begin(timestamp);
             return self.store_within_max(0, count, payload);
@@ -159,7 +181,7 @@ impl Jitter {
         let window = i64::from(self.units);
         if slack < -self.units_in(u32::from(self.limits.max_ms) + ROOM_MS) || slack + count > window {
             // The sender's clock jumped, or it paused without letting the timestamp run.
-            self.reset();
+            self.present.fill(0);
             self.counts.resyncs = self.counts.resyncs.saturating_add(1);
             self.begin(timestamp);
             return self.store_within_max(0, count, payload);
@@ -268,6 +290,29 @@ impl Jitter {
     fn length_at(&self, unit: i64) -> Option<u16> {
         let place = self.ring.get(self.slot(unit) * usize::from(self.grid.unit_bytes)..)?;
         place.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+    }
+    /// Where a packet that lasts `units` lies in time; `None` when it was overtaken by one on another clock.
+    ///
+    /// Sequence numbers say which packet was sent first. A newer one whose timestamp is not later tells that the sender has
+    /// begun its timestamps anew, or lets them stand: it goes on where the newest one ended.
+    fn place(&mut self, sequence: u16, timestamp: u32, units: u32) -> Option<u32> {
+        let per = u32::from(self.grid.unit_stamps.max(1));
+        let lasts = units * per;
+        let window = self.units * per;
+        let newest = self.newest.get_or_insert(Newest { sequence, timestamp, lasts, shift: 0 });
+        let ahead = sequence.wrapping_sub(newest.sequence).cast_signed();
+        let step = timestamp.wrapping_sub(newest.timestamp).cast_signed();
+        if ahead > 0 {
+            if step <= 0 {
+                let lost = u32::from(ahead.unsigned_abs() - 1).wrapping_mul(newest.lasts);
+                let after = newest.timestamp.wrapping_add(newest.shift).wrapping_add(newest.lasts);
+                newest.shift = after.wrapping_add(lost).wrapping_sub(timestamp);
+            }
+            *newest = Newest { sequence, timestamp, lasts, ..*newest };
+        } else if ahead < 0 && (step >= 0 || step.unsigned_abs() > window) {
+            return None;
+        }
+        Some(timestamp.wrapping_add(newest.shift))
     }
     fn begin(&mut self, timestamp: u32) {
         let delay = self.units_in(u32::from(self.limits.min_ms));
@@ -457,7 +502,7 @@ mod tests {
     }
     /// Packet number `n` of 20 ms, filled with its number.
     fn push(jitter: &mut Jitter, n: u32) -> bool {
-        jitter.push((n * 160).wrapping_add(u32::MAX - 500), &[n as u8; 20])
+        jitter.push(n as u16, (n * 160).wrapping_add(u32::MAX - 500), &[n as u8; 20])
     }
     /// 20 ms as text: packet numbers and lengths, `-` for what is missing.
     fn pull(jitter: &mut Jitter) -> String {
@@ -475,8 +520,8 @@ mod tests {
     fn a_hole_is_told_with_the_payload_behind_it_which_stays() {
         let grid = Grid { unit_bytes: 8, unit_stamps: 480, unit_us: 10_000, is_variable: true };
         let mut jitter = Jitter::new(grid, JitterLimits { min_ms: 0, max_ms: 200 });
-        assert!(jitter.push_units(0, 2, &[1; 3]));
-        assert!(jitter.push_units(4 * 480, 2, &[3; 5]));
+        assert!(jitter.push_units(0, 0, 2, &[1; 3]));
+        assert!(jitter.push_units(2, 4 * 480, 2, &[3; 5]));
         assert_eq!(jitter.hole(6), None, "there is something to play");
         jitter.pull(2, |_| {});
         assert_eq!(jitter.hole(6), Some((2, &[3; 5][..])));
@@ -570,17 +615,42 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_timestamp_begins_anew_either_way() {
-        for jump in [1_000_000_u32, 0x8000_0000, 0_u32.wrapping_sub(1_000_000)] {
-            let mut jitter = buffer(20, 200);
-            for n in 0..10 {
-                push(&mut jitter, n);
-                pull(&mut jitter);
+    fn rfc3550_5_1_sequence_numbers_say_what_comes_next_when_timestamps_begin_anew() {
+        // Packets after ten regular ones: how far their number is ahead of the tenth, their timestamp from there on, what is
+        // heard then, and how often the buffer begins anew.
+        type Case = (&'static str, &'static [(u16, u32)], &'static [&'static str], u32);
+        const BACK: u32 = 0u32.wrapping_sub(1_000_000);
+        const HALF: u32 = 0x8000_0000;
+        const BACK_60_MS: u32 = 0u32.wrapping_sub(480);
+        const BACK_250_MS: u32 = 0u32.wrapping_sub(2000);
+        let cases: [Case; 10] = [
+            ("goes on", &[(1, 160)], &["9x20", "10x20"], 0),
+            ("forward: what came before is played", &[(1, 1_000_000)], &["-x20", "10x20"], 1),
+            ("forward by more than half", &[(1, HALF + 9)], &["9x20", "10x20"], 0),
+            ("back by much", &[(1, BACK), (2, BACK + 160)], &["9x20", "10x20", "11x20"], 0),
+            ("back by little", &[(1, BACK_60_MS)], &["9x20", "10x20"], 0),
+            ("back by more than is held back", &[(1, BACK_250_MS)], &["9x20", "10x20"], 0),
+            ("stands still", &[(1, 0), (2, 0), (3, 0)], &["9x20", "10x20", "11x20", "12x20"], 0),
+            ("back, and one is lost", &[(2, BACK)], &["9x20", "-x20", "10x20"], 0),
+            ("back, and one comes late", &[(2, BACK), (1, BACK - 160)], &["9x20", "11x20", "10x20"], 0),
+            ("back, and one of the time before comes late", &[(2, BACK), (1, 160)], &["9x20", "-x20"], 0),
+        ];
+        for (name, packets, heard, resyncs) in cases {
+            for numbers in [0, u16::MAX - 10, u16::MAX / 2 - 10] {
+                let mut jitter = buffer(20, 200);
+                for n in 0..10 {
+                    let stamp = (u32::from(n) * 160).wrapping_add(u32::MAX - 500);
+                    jitter.push(numbers.wrapping_add(n), stamp, &[n as u8; 20]);
+                    pull(&mut jitter);
+                }
+                for (fill, (ahead, step)) in (10u8..).zip(packets) {
+                    let stamp = step.wrapping_add(9 * 160).wrapping_add(u32::MAX - 500);
+                    jitter.push(numbers.wrapping_add(9 + ahead), stamp, &[fill; 20]);
+                }
+                let played: Vec<_> = heard.iter().map(|_| pull(&mut jitter)).collect();
+                assert_eq!(played, heard, "{name}, from {numbers}");
+                assert_eq!(jitter.counts().resyncs, resyncs, "{name}");
             }
-            jitter.push(jump, &[99; 20]);
-            assert_eq!(pull(&mut jitter), "-x20", "{jump}");
-            assert_eq!(pull(&mut jitter), "99x20", "{jump}");
-            assert_eq!(jitter.counts().resyncs, 1, "{jump}");
         }
     }
 
@@ -588,7 +658,7 @@ mod tests {
     fn a_peer_may_send_other_packet_lengths_than_we_play() {
         let mut jitter = buffer(0, 200);
         for n in 0..4_u32 {
-            jitter.push(n * 240, &[n as u8; 30]);
+            jitter.push(n as u16, n * 240, &[n as u8; 30]);
         }
         let played: Vec<_> = (0..6).map(|_| pull(&mut jitter)).collect();
         assert_eq!(played, ["0x20", "0x10 1x10", "1x20", "2x20", "2x10 3x10", "3x20"]);
@@ -606,7 +676,8 @@ mod tests {
                 2 => (seed.word() % 4000).wrapping_neg(),
                 _ => 0x7fff_ff00 + seed.word() % 512,
             };
-            jitter.push(timestamp, &payload[..(seed.word() % 1500) as usize]);
+            let sequence = (seed.word() % 40) as u16;
+            jitter.push(sequence, timestamp, &payload[..(seed.word() % 1500) as usize]);
             if seed.word().is_multiple_of(3) {
                 let mut units = 0;
                 jitter.pull(20, |run| match run {
@@ -633,7 +704,7 @@ mod tests {
                 let length = if is_odd { seed.word() as usize % 60 } else { 20 };
                 let payload: Vec<u8> = (0..length).map(|unit| (place as usize + unit) as u8).collect();
                 let heard =
-                    [&mut whole, &mut single].map(|jitter| jitter.push(place.wrapping_mul(8), &payload));
+                    [&mut whole, &mut single].map(|jitter| jitter.push(0, place.wrapping_mul(8), &payload));
                 assert_eq!(heard[0], heard[1]);
                 let (mut at_once, mut one_by_one) = (Vec::new(), Vec::new());
                 let note = |told: &mut Vec<Option<u8>>, run: Pulled| match run {
@@ -668,7 +739,7 @@ mod tests {
             (5, 1, b"f"),
             (6, 1, b"too long a one"),
         ] {
-            jitter.push_units(at * 160, units, payload);
+            jitter.push_units(at as u16, at * 160, units, payload);
         }
         let mut told = Vec::new();
         for _ in 0..7 {
@@ -680,10 +751,10 @@ mod tests {
         assert_eq!(told, ["a", "bbb", "ccccdddd", "-1", "f", "-1", "-1"]);
         // A payload whose first frame came too late to be played is not played from its middle.
         let mut jitter = Jitter::new(VARIABLE, JitterLimits { min_ms: 0, max_ms: 0 });
-        jitter.push_units(0, 1, b"a");
+        jitter.push_units(0, 0, 1, b"a");
         jitter.pull(2, |_| {});
-        assert!(!jitter.push_units(160, 2, b"bbcc") || jitter.counts().late > 0);
-        jitter.push_units(480, 1, b"d");
+        assert!(!jitter.push_units(1, 160, 2, b"bbcc") || jitter.counts().late > 0);
+        jitter.push_units(3, 480, 1, b"d");
         let mut heard = Vec::new();
         (0..4).for_each(|_| {
             jitter.pull(1, |run| {

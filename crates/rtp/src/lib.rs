@@ -15,7 +15,7 @@ pub mod rtcp;
 mod udptl;
 
 pub use discard::{Discard, DiscardCounts};
-pub use events::{EventEdge, EventPacket, EventPayload, EventReceiver, EventSender};
+pub use events::{EVENT_MAX, EventEdge, EventPacket, EventPayload, EventPlace, EventReceiver, EventSender};
 pub use header::{HEADER_BYTES, Header, is_rtcp, parse, write};
 pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, LENGTH_BYTES, Pulled};
 pub use latch::{SourceLock, Verdict};

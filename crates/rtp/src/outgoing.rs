@@ -10,6 +10,12 @@ use base::Instant;
 /// Frames whose schedule slipped by up to this many periods are still one spurt; later ones start a new one.
 const SPURT_PERIODS: u32 = 3;
 
+/// A relayed source's timestamps may be off the time by so much: a network that held packets up, a pause that they do not
+/// show. What is further off began anew.
+const OFF_TIME_MAX: Duration = Duration::from_secs(2);
+/// A newer packet's timestamp may lie so far before the newest one: pictures are sent in another order than they are shown.
+const BACK_MAX: Duration = Duration::from_millis(500);
+
 /// The numbers of one packet to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -122,9 +128,21 @@ impl Outgoing {
                 return None;
             }
             let sequence_out = mapping.sequence_out.wrapping_add(position as u16);
-            let timestamp_out =
+            let mut timestamp_out =
                 mapping.timestamp_out.wrapping_add(timestamp.wrapping_sub(mapping.timestamp_in));
-            if position > mapping.newest {
+            let is_news = position > mapping.newest;
+            let mut marker = marker;
+            if let Some((latest, at)) = self.latest
+                && begins_anew(timestamp_out, latest, at, now, self.clock)
+            {
+                if !is_news {
+                    return None; // overtaken by a packet of another time
+                }
+                let passed = units_in(now - at, self.clock).max(units);
+                (timestamp_out, marker) = (latest.wrapping_add(passed), true);
+                (mapping.timestamp_in, mapping.timestamp_out) = (timestamp, timestamp_out);
+            }
+            if is_news {
                 mapping.newest = position;
                 self.next_sequence = sequence_out.wrapping_add(1);
                 self.latest = Some((timestamp_out, now));
@@ -176,10 +194,22 @@ impl Outgoing {
         }
     }
     fn units(&self, time: Duration) -> u32 {
-        // Whole seconds apart: division of 128 bits is slow.
-        let part = u64::from(time.subsec_nanos()) * u64::from(self.clock) / 1_000_000_000;
-        (time.as_secs().wrapping_mul(u64::from(self.clock)).wrapping_add(part)) as u32
+        units_in(time, self.clock)
     }
+}
+
+fn units_in(time: Duration, clock: u32) -> u32 {
+    // Whole seconds apart: division of 128 bits is slow.
+    let part = u64::from(time.subsec_nanos()) * u64::from(clock) / 1_000_000_000;
+    (time.as_secs().wrapping_mul(u64::from(clock)).wrapping_add(part)) as u32
+}
+
+/// Whether a timestamp cannot belong to the same run as `latest`, which was sent at `at`.
+fn begins_anew(timestamp: u32, latest: u32, at: Instant, now: Instant, clock: u32) -> bool {
+    let step = timestamp.wrapping_sub(latest).cast_signed();
+    let off = timestamp.wrapping_sub(latest.wrapping_add(units_in(now - at, clock))).cast_signed();
+    step < 0 && step.unsigned_abs() > units_in(BACK_MAX, clock)
+        || off.unsigned_abs() > units_in(OFF_TIME_MAX, clock)
 }
 
 impl Mapping {
@@ -218,6 +248,59 @@ mod tests {
         assert_eq!(out.event_sequence(), 5);
         // After a pause of 5 s the timestamp shows it.
         assert_eq!(out.relay(8, 9, 9, true, ms(5120), 160), Some(stamp(6, 1960 + 40_000, true)));
+    }
+
+    #[test]
+    fn rfc3550_5_1_a_source_that_begins_its_timestamps_anew_goes_on_for_the_peer() {
+        // The third packet: its number and timestamp after two regular ones, when it comes, and what leaves; then what leaves
+        // of the next one, 20 ms later.
+        type Case = (&'static str, (u16, u32, u64), Option<(u16, u32, bool)>, Option<(u16, u32, bool)>);
+        let cases: [Case; 9] = [
+            ("regular", (2, 320, 40), Some((2, 320, false)), Some((3, 480, false))),
+            (
+                "a pause that the timestamp shows",
+                (2, 80_000, 9980),
+                Some((2, 80_000, false)),
+                Some((3, 80_160, false)),
+            ),
+            ("back by much", (2, 0x9000_0000, 40), Some((2, 320, true)), Some((3, 480, false))),
+            ("back by 5 s", (2, 0u32.wrapping_sub(40_000), 40), Some((2, 320, true)), Some((3, 480, false))),
+            ("forward by more than half", (2, 0x9000_0320, 40), Some((2, 320, true)), Some((3, 480, false))),
+            ("forward by 100 s", (2, 800_000, 40), Some((2, 320, true)), Some((3, 480, false))),
+            (
+                "a pause that it does not show",
+                (2, 320, 9980),
+                Some((2, 79_840, true)),
+                Some((3, 80_000, false)),
+            ),
+            (
+                "back by a picture, as B pictures are",
+                (2, 0u32.wrapping_sub(640), 40),
+                Some((2, 0u32.wrapping_sub(640), false)),
+                None,
+            ),
+            (
+                "lost ones before it stay a gap",
+                (9, 0x9000_0000, 180),
+                Some((9, 1440, true)),
+                Some((10, 1600, false)),
+            ),
+        ];
+        let plain = |stamp: Option<Stamp>| stamp.map(|s| (s.sequence, s.timestamp, s.marker));
+        for (name, (sequence, timestamp, at), third, fourth) in cases {
+            let mut out = Outgoing::new(1, 0, 0, 8000);
+            out.relay(7, 0, 0, true, ms(0), 160);
+            out.relay(7, 1, 160, false, ms(20), 160);
+            assert_eq!(plain(out.relay(7, sequence, timestamp, false, ms(at), 160)), third, "{name}");
+            let next = out.relay(7, sequence + 1, timestamp.wrapping_add(160), false, ms(at + 20), 160);
+            if fourth.is_some() {
+                assert_eq!(plain(next), fourth, "{name}");
+            }
+            if third.is_some_and(|(.., anew)| anew) && !name.starts_with("a pause") {
+                let late = out.relay(7, 1, 160, false, ms(at + 25), 160);
+                assert_eq!(late, None, "{name}: a late one of the time before");
+            }
+        }
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl Reception {
     pub const fn extended_highest(&self) -> u32 {
         self.cycles.wrapping_add(self.max_sequence as u32)
     }
+    /// The extended number of a packet that was just counted: which of two packets was sent first, over 2^31 of them.
+    pub const fn extended(&self, sequence: u16) -> u32 {
+        let behind = self.max_sequence.wrapping_sub(sequence);
+        self.extended_highest().wrapping_sub(behind as u32)
+    }
     /// Packets expected less packets received, over all sources heard; duplicates can make one source's loss
     /// negative, which counts as none.
     pub fn lost(&self) -> u32 {

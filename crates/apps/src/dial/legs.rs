@@ -6,7 +6,7 @@ use base::{Cause, ChannelId, Instant};
 use call::{Chan, ChanEvent, Disposition, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
 
 use super::sound::Sound;
-use super::{DialOptions, Status, notice_end};
+use super::{DialOptions, Status, Timeouts, notice_end};
 use crate::pbx::Place;
 use crate::{Call, Flow, dtmf};
 
@@ -48,6 +48,8 @@ pub(crate) struct Ringing<'a> {
     forwards: u32,
     /// When nobody is waited for any longer.
     deadline: Instant,
+    /// When one of the legs has to ring, or to send progress, if it has to.
+    heard_by: Option<Instant>,
     sound: Sound,
     /// Who called, when the legs were called.
     caller: PartyId,
@@ -71,6 +73,7 @@ impl<'a> Ringing<'a> {
             refusals: Vec::new(),
             forwards: 0,
             deadline: call.chan.now(),
+            heard_by: None,
             sound: Sound::new(&call.chan),
             caller: call.chan.with(|c| c.caller.clone()).unwrap_or_default(),
             dialled_at: (call.chan.now(), 0),
@@ -80,7 +83,7 @@ impl<'a> Ringing<'a> {
     }
 
     /// Calls all targets and waits for the first answer, the last refusal, the timeout or the caller.
-    pub(crate) async fn call(&mut self, targets: &[&str], timeout: Duration) -> Called {
+    pub(crate) async fn call(&mut self, targets: &[&str], timeouts: Timeouts) -> Called {
         if let Err(stop) = self.call.chan.check() {
             return Called::CallerStopped(stop);
         }
@@ -98,7 +101,8 @@ impl<'a> Ringing<'a> {
             let party = entry.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
             self.show(party).await;
         }
-        self.deadline = self.started + timeout;
+        self.deadline = self.started + timeouts.answer;
+        self.heard_by = timeouts.progress.map(|progress| self.started + progress);
         let called = self.wait().await;
         self.sound.end();
         called
@@ -217,7 +221,15 @@ impl<'a> Ringing<'a> {
         while !self.legs.is_empty() {
             let mut ids = vec![caller.id()];
             ids.extend(self.legs.iter().map(|entry| entry.leg.chan().id()));
-            let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(self.deadline)).await else {
+            let is_heard = self.ringing_at.is_some() || self.progress_at.is_some();
+            let heard_by = self.heard_by.filter(|by| !is_heard && *by < self.deadline);
+            let deadline = heard_by.unwrap_or(self.deadline);
+            let Some((id, heard)) = Chan::any(caller.shard(), &ids, Some(deadline)).await else {
+                if heard_by.is_some() {
+                    self.call.log(Level::Verbose(3), "no leg rings or sends progress in time");
+                    self.cancel(Cause::NONE, Status::ChanUnavail.name());
+                    return Called::Refused(Status::ChanUnavail);
+                }
                 self.cancel(Cause::NONE, Status::NoAnswer.name());
                 return Called::Refused(Status::NoAnswer);
             };

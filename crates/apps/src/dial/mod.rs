@@ -31,11 +31,12 @@ pub(crate) const ROWS: &[AppRow] = &[AppRow {
     name: "Dial",
     module: "app_dial",
     synopsis: "Calls one or many and connects the first who answers.",
-    syntax: "Dial([Technology/Resource[&Technology2/Resource2[&...]][,timeout[,options[,URL]]]])",
+    syntax: "Dial([Technology/Resource[&Technology2/Resource2[&...]][,timeout[^progresstimeout][,options[,URL]]]])",
     description: "\
 Calls all destinations at once; the first that answers is bridged to the caller, the others are cancelled.
 
-timeout  seconds to ring (decimal fractions allowed); none: until the caller gives up.
+timeout  seconds to ring (decimal fractions allowed); none: until the caller gives up. `30^4`: and four seconds in which
+         a leg has to ring, or to send progress; when none does, DIALSTATUS is CHANUNAVAIL. Either may be left out.
 options:
   a                     answers the caller as soon as the called party answers, before A, U and D.
   A(file[:callerfile])  plays a file to the called party (and one to the caller) before they talk.
@@ -145,7 +146,8 @@ impl Status {
             Self::Busy => Disposition::Busy,
             Self::Congestion => Disposition::Congestion,
             Self::ChanUnavail | Self::InvalidArgs => Disposition::Failed,
-            Self::NoAnswer | Self::Cancel | Self::DontCall | Self::Torture => Disposition::NoAnswer,
+            Self::Cancel => Disposition::Cancel,
+            Self::NoAnswer | Self::DontCall | Self::Torture => Disposition::NoAnswer,
         }
     }
 }
@@ -196,7 +198,7 @@ async fn dial(call: &Call, text: &str) -> Outcome {
             return Ok(Flow::Continue);
         }
     };
-    let timeout = ring_timeout(call, args::nth(&parts, 1));
+    let timeout = Timeouts::read(call, args::nth(&parts, 1));
     let mut ringing = Ringing::new(call, &options);
     let called = ringing.call(&targets, timeout).await;
     match called {
@@ -220,6 +222,7 @@ async fn dial(call: &Call, text: &str) -> Outcome {
         }
         Called::CallerStopped(stop) => {
             finish(call, Status::Cancel);
+            note_disposition(call, Status::Cancel.disposition());
             Err(stop)
         }
         Called::CallerCancelled => {
@@ -234,15 +237,29 @@ async fn dial(call: &Call, text: &str) -> Outcome {
     }
 }
 
-fn ring_timeout(call: &Call, text: &str) -> Duration {
-    if text.is_empty() {
-        return RING_FOREVER;
-    }
-    match args::seconds(text).filter(|timeout| !timeout.is_zero()) {
-        Some(timeout) => timeout.min(RING_FOREVER),
-        None => {
-            call.log(Level::Warning, &format!("Invalid timeout specified: '{text}'. It rings without limit"));
-            RING_FOREVER
+/// How long the legs have, `timeout[^progresstimeout]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timeouts {
+    /// Until one answers.
+    pub(crate) answer: Duration,
+    /// Until one rings, or sends progress.
+    pub(crate) progress: Option<Duration>,
+}
+
+impl Timeouts {
+    fn read(call: &Call, text: &str) -> Self {
+        let (answer, progress) = text.split_once('^').unwrap_or((text, ""));
+        let read = |text: &str, without: &str| {
+            let text = text.trim();
+            let seconds = args::seconds(text).filter(|timeout| !timeout.is_zero());
+            if seconds.is_none() && !text.is_empty() {
+                call.log(Level::Warning, &format!("Invalid timeout specified: '{text}'. {without}"));
+            }
+            seconds.map(|timeout| timeout.min(RING_FOREVER))
+        };
+        Self {
+            answer: read(answer, "It rings without limit").unwrap_or(RING_FOREVER),
+            progress: read(progress, "Legs may be silent as long as they like"),
         }
     }
 }

@@ -259,6 +259,20 @@ pub(super) fn read_import(call: &Call, text: &str, out: &mut String) -> Read {
     Ok(())
 }
 
+/// `PARK_GET_CHANNEL(space[,lot])`: who is parked there; nothing when nobody is.
+pub(super) fn read_parked(call: &Call, text: &str, out: &mut String) -> Read {
+    let (space, lot) = text.split_once(',').unwrap_or((text, ""));
+    let space: u32 = space.trim().parse().map_err(|_| Fault::new("needs the number of a parking space"))?;
+    let lot = Some(lot.trim()).filter(|lot| !lot.is_empty()).unwrap_or("default");
+    let parked = call.chan.core(|core| {
+        let lot = core.parking.lot(lot).ok_or(Fault::new("there is no such parking lot"))?;
+        let parked = lot.spaces.get(&space);
+        Ok(parked.and_then(|parked| core.get(parked.channel)).map(|channel| channel.name.clone()))
+    })?;
+    out.push_str(parked.as_deref().unwrap_or_default());
+    Ok(())
+}
+
 fn read_of(call: &Call, name: &str, out: &mut String) {
     let mut scope = Scope::new(call);
     if name.contains('(') {

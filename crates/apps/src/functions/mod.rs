@@ -44,6 +44,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Mixmonitor => state::read_mix_monitor(call, text, out),
         F::MasterChannel => channel::read_master(call, text, out),
         F::Import => channel::read_import(call, text, out),
+        F::ParkGetChannel => channel::read_parked(call, text, out),
         F::Timeout => channel::read_timeout(call, text, out),
         F::Cdr => record::read(call, text, out),
         F::CdrProp
@@ -255,6 +256,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::GroupList
         | F::GroupMatchCount
         | F::Import
+        | F::ParkGetChannel
         | F::Mixmonitor
         | F::Exception
         | F::StackPeek

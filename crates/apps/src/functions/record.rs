@@ -79,7 +79,7 @@ pub fn date(wall: i64, zone: &dyn Fn(i64) -> i32) -> String {
 
 fn raw_disposition(disposition: Disposition) -> &'static str {
     match disposition {
-        Disposition::NoAnswer => "0",
+        Disposition::NoAnswer | Disposition::Cancel => "0",
         Disposition::Failed => "2",
         Disposition::Busy => "4",
         Disposition::Answered => "8",

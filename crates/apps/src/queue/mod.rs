@@ -202,6 +202,13 @@ fn joining(
         call.log(Level::Warning, &format!("QUEUE_SKILLS has '{wrong}', which is no skill; none is needed"));
         Skills::default()
     });
+    if !rule.is_empty() && !call.chan.core(|core| core.queues.has_rule(&rule)) {
+        let (queue, why) = (&asked.queue, "there is no such section in queuerules.conf");
+        call.log(
+            Level::Warning,
+            &format!("Queue '{queue}' is to follow rule '{rule}': {why}; it has no rule"),
+        );
+    }
     Ok(Join {
         caller: call.chan.id(),
         uniqueid,

@@ -235,14 +235,19 @@ async fn stop_record(waiting: &Waiting<'_>) -> Result<(), Stop> {
 }
 
 /// Who ended it, for the log.
-fn ended(call: &Call, leg: &Leg, end: BridgeEnd) -> End {
+fn ended(ours: &Call, leg: &Leg, end: BridgeEnd) -> End {
     let (id, stop) = match end {
         BridgeEnd::Stopped(id, stop) => (id, Some(stop)),
         BridgeEnd::Disconnected(id) => (id, None),
-        BridgeEnd::Limit => (call.chan.id(), None),
+        BridgeEnd::Limit => (ours.chan.id(), None),
     };
-    let by_caller = id == call.chan.id();
-    let who = if by_caller { &call.chan } else { leg.chan() };
+    let sent = |chan: &call::Chan| chan.with(|c| c.sent_into.clone()).ok().flatten();
+    if let Some((is_bridge, to)) = sent(&ours.chan).or_else(|| sent(leg.chan())) {
+        let method = if is_bridge { "BRIDGE" } else { "APP" };
+        return End::Attended { method: method.to_owned(), to };
+    }
+    let by_caller = id == ours.chan.id();
+    let who = if by_caller { &ours.chan } else { leg.chan() };
     match (stop, who.with(|c| c.goto.clone()).ok().flatten()) {
         (Some(Stop::Goto), Some(Elsewhere::Dialplan(to))) => {
             End::Blind { exten: to.exten, context: to.context }

@@ -91,6 +91,7 @@ impl Core {
             hangup_source: String::new(),
             hangup_by: Rc::from(""),
             tech_cause: None,
+            sent_into: None,
             goto: None,
             wanted: false,
             keeper: None,

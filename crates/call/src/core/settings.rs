@@ -31,6 +31,8 @@ pub struct Settings {
     pub cdr_unanswered: bool,
     /// `congestion=yes`: disposition CONGESTION exists.
     pub cdr_congestion: bool,
+    /// `canceldispositionenabled=yes`: disposition CANCEL exists.
+    pub cdr_cancel: bool,
     /// `channeldefaultenabled=no`: only channels whose dialplan asks for records have them.
     pub cdr_on_request: bool,
     /// `initiatedseconds`: what is billed is rounded up to a whole second.

@@ -264,21 +264,52 @@ pub(crate) enum Route {
 }
 
 /// Finds the operation of a path that is cut into its parts.
+///
+/// The path with fewer names is the closer one, whatever its methods are: `/endpoints/sendMessage` is no technology, and
+/// `/channels/externalMedia` no channel.
 pub(crate) fn route(method: Method, parts: &[String]) -> Route {
-    let mut is_known = false;
-    let mut best: Option<(&'static Operation, Vec<(&'static str, String)>)> = None;
-    for operation in operations() {
-        let Some(values) = operation.matches(parts) else { continue };
-        is_known = true;
-        // The path with fewer names is the closer one: `/endpoints/sendMessage` is no technology.
-        let is_closer = best.as_ref().is_none_or(|(_, known)| values.len() < known.len());
-        if operation.method == method && is_closer {
-            best = Some((operation, values));
-        }
+    if NOT_SERVED.iter().any(|path| path.iter().eq(parts)) {
+        return Route::Nowhere;
     }
-    match best {
+    let known = || operations().filter_map(|operation| Some((operation, operation.matches(parts)?)));
+    let Some(fewest) = known().map(|(_, values)| values.len()).min() else { return Route::Nowhere };
+    let mut closest = known().filter(|(_, values)| values.len() == fewest);
+    match closest.find(|(operation, _)| operation.method == method) {
         Some((operation, values)) => Route::Found(operation, values),
-        None if is_known => Route::OtherMethods,
-        None => Route::Nowhere,
+        None => Route::OtherMethods,
+    }
+}
+
+/// Fixed paths that the interface has and that are not served here, where a path with a name in it would match.
+const NOT_SERVED: [&[&str]; 3] =
+    [&["channels", "externalMedia"], &["endpoints", "refer"], &["events", "claim"]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_paths_come_before_names_whatever_is_asked_of_them() {
+        let found = |path: &str, method| {
+            let parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+            match route(method, &parts) {
+                Route::Nowhere => "nowhere".to_owned(),
+                Route::OtherMethods => "other methods".to_owned(),
+                Route::Found(operation, values) => format!("{} {}", operation.path, values.len()),
+            }
+        };
+        for (path, method, expected) in [
+            ("channels/externalMedia", Method::Post, "nowhere"),
+            ("channels/externalMedia", Method::Get, "nowhere"),
+            ("endpoints/refer", Method::Get, "nowhere"),
+            ("channels/create", Method::Get, "other methods"),
+            ("channels/create", Method::Post, "/channels/create 0"),
+            ("channels/1.0", Method::Post, "/channels/{channelId} 1"),
+            ("endpoints/sendMessage", Method::Put, "/endpoints/sendMessage 0"),
+            ("endpoints/PJSIP", Method::Get, "/endpoints/{tech} 1"),
+            ("nothing", Method::Get, "nowhere"),
+        ] {
+            assert_eq!(found(path, method), expected, "{path}");
+        }
     }
 }

@@ -499,6 +499,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
         true,
     ),
+    row(
+        "PARK_GET_CHANNEL",
+        "PARK_GET_CHANNEL(space[,lot])",
+        "Gets the name of the channel that is parked in a space, or nothing.",
+        F::ParkGetChannel,
+        true,
+        false,
+    ),
     row("IMPORT", "IMPORT(channel,varname)", "Gets a variable of another channel.", F::Import, true, false),
     row(
         "EXCEPTION",

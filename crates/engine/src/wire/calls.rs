@@ -34,6 +34,7 @@ pub(crate) fn settings(snapshot: &Snapshot, coded: Coded) -> Settings {
         cdr_enabled: general.enable,
         cdr_unanswered: general.unanswered,
         cdr_congestion: general.congestion,
+        cdr_cancel: general.canceldispositionenabled,
         cdr_end_before_h: general.endbeforehexten,
         cel: snapshot.cel.settings().map(Rc::new),
         cdr_on_request: !general.channeldefaultenabled,

@@ -12,7 +12,10 @@ use base::{
 };
 use codec::Coders;
 use rtp::rtcp::Feedback;
-use rtp::{Arrived, EventEdge, EventReceiver, Header, Outgoing, Reception, SourceLock, Stamp, Verdict, rtcp};
+use rtp::{
+    Arrived, EventEdge, EventPlace, EventReceiver, Header, Outgoing, Reception, SourceLock, Stamp, Verdict,
+    rtcp,
+};
 
 use srtp::{RTCP_TRAILER_MAX, RTP_TRAILER_MAX, Session};
 
@@ -809,7 +812,10 @@ impl Twin {
         }
         match kind {
             RxPayload::Event(_, clock) => {
-                let edges = self.line(id)?.events_in.packet(payload, header.timestamp, clock, now).ok()?;
+                let line = self.line(id)?;
+                let Header { sequence, timestamp, marker, .. } = header;
+                let at = EventPlace { sequence: line.reception.extended(sequence), timestamp, marker };
+                let edges = line.events_in.packet(payload, at, clock, now).ok()?;
                 for edge in edges.into_iter().flatten() {
                     self.digit(id, edge, false);
                 }
@@ -840,7 +846,7 @@ impl Twin {
         }
         if let Some(ear) = &mut line.ear {
             let whole = ear.can_read(&heard.payload);
-            let in_time = ear.push(heard.timestamp, &heard.payload);
+            let in_time = ear.push(heard.sequence, heard.timestamp, &heard.payload);
             line.totals.discarded_packets += u64::from(!whole);
             line.totals.late_packets += u32::from(whole && !in_time);
         }

@@ -67,13 +67,13 @@ impl Ear {
         }
     }
     /// Whether the packet will be heard.
-    pub fn push(&mut self, timestamp: u32, payload: &[u8]) -> bool {
+    pub fn push(&mut self, sequence: u16, timestamp: u32, payload: &[u8]) -> bool {
         if !self.jitter.grid().is_variable {
-            return self.jitter.push(timestamp, payload);
+            return self.jitter.push(sequence, timestamp, payload);
         }
         let lasts = self.lasts(payload);
         lasts <= samples(self.format.rate(), 60)
-            && self.jitter.push_units(timestamp, lasts / self.unit_samples, payload)
+            && self.jitter.push_units(sequence, timestamp, lasts / self.unit_samples, payload)
     }
     pub fn restart(&mut self) {
         self.jitter.reset();

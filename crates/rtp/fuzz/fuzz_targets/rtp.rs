@@ -6,7 +6,7 @@
 use base::{Instant, Latch};
 use core::time::Duration;
 use libfuzzer_sys::fuzz_target;
-use rtp::{EventReceiver, Grid, Jitter, JitterLimits, Outgoing, Pulled, Reception, SourceLock};
+use rtp::{EventPlace, EventReceiver, Grid, Jitter, JitterLimits, Outgoing, Pulled, Reception, SourceLock};
 
 fuzz_target!(|data: &[u8]| {
     let source = "192.0.2.1:4000".parse().expect("an address");
@@ -30,7 +30,12 @@ fuzz_target!(|data: &[u8]| {
         let payload = packet.get(payload).expect("the payload lies within the packet");
         lock.judge(source, None, header.ssrc, header.sequence);
         reception.packet(&header, 8000, now);
-        let edges = events.packet(payload, header.timestamp, 8000, now).into_iter().flatten().flatten();
+        let at = EventPlace {
+            sequence: reception.extended(header.sequence),
+            timestamp: header.timestamp,
+            marker: header.marker,
+        };
+        let edges = events.packet(payload, at, 8000, now).into_iter().flatten().flatten();
         for edge in edges.chain(events.tick(now)) {
             match edge {
                 rtp::EventEdge::Begin(_) => begun += 1,
@@ -38,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         assert!(begun == ended || begun == ended + 1, "{begun} began, {ended} ended");
-        jitter.push(header.timestamp, payload);
+        jitter.push(header.sequence, header.timestamp, payload);
         assert!(jitter.delay_ms() <= 320, "{} ms", jitter.delay_ms());
         let mut units = 0;
         jitter.pull(20, |run| {
@@ -48,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
             };
         });
         assert_eq!(units, 20);
-        whole.push_units(header.timestamp, usize::from(*ms) % 4, payload);
+        whole.push_units(header.sequence, header.timestamp, usize::from(*ms) % 4, payload);
         whole.pull(1, |run| {
             if let Pulled::Audio(coded) = run {
                 assert!(coded.len() <= 3 * usize::from(frames.unit_bytes), "{} bytes", coded.len());

@@ -13,6 +13,7 @@ options! {
     enable: YesNo = "yes", "Make call detail records.";
     unanswered: YesNo = "no", "Write records of calls that nobody answered and that dialled nobody.";
     congestion: YesNo = "no", "Write CONGESTION as disposition instead of FAILED.";
+    canceldispositionenabled: YesNo = "no", "Write CANCEL as disposition of a call that its caller gave up, instead of NO ANSWER.";
     endbeforehexten: YesNo = "yes", "Finish the record before the h extension runs.";
     initiatedseconds: YesNo = "no", "Round billsec up to a whole second.";
     channeldefaultenabled: YesNo = "yes", "Records for every channel; no: only for those whose dialplan sets CDR_PROP(disable)=0.";
