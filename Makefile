@@ -55,6 +55,7 @@ check: build-tools
 
 test: test-tools
 	cargo xtask test
+	cargo xtask reference --third
 	$(MAKE) --no-print-directory fuzz
 
 bench: build oracle-tools

@@ -1,4 +1,5 @@
-//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `test`, `fuzz`, `vectorised`.
+//! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `test`, `fuzz`, `vectorised`,
+//! `reference`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -11,6 +12,7 @@ mod licence;
 mod media;
 mod metrics;
 mod picture;
+mod reference;
 mod sounds;
 mod sources;
 mod test;
@@ -29,6 +31,8 @@ cargo xtask test             run all tests; what fails is asked once more, alone
 cargo xtask bench            run all benchmarks and show target/bench/*.json
 cargo xtask figures          write what they left into README.md, docs/codecs.md and docs/media.md, with their pictures
 cargo xtask vectorised       look into the machine code of the SIMD kernels
+cargo xtask reference [DIR] [--third] [--program PATH] [--json] [SCENE ...]
+                             play scenes and compare with recordings of the field's server
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";
 
@@ -56,6 +60,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["bench"] => bench::run(&Workspace::read()?),
         ["figures"] => bench::figures(&Workspace::read()?),
         ["vectorised"] => vectorised::run(&Workspace::read()?),
+        ["reference", words @ ..] => reference::run(&Workspace::read()?, words),
         ["fuzz"] => fuzz::run(&Workspace::read()?, 5),
         ["fuzz", seconds] => fuzz::run(&Workspace::read()?, seconds.parse()?),
         _ => bail!("usage:\n{USAGE}"),

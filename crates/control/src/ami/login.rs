@@ -58,7 +58,7 @@ pub(super) fn mask(text: &str) -> Classes {
 
 fn challenge(turn: &mut Turn<'_>) -> Done {
     if !turn.need("AuthType")?.eq_ignore_ascii_case("MD5") {
-        return Err("Must specify AuthType MD5".into());
+        return Err("Must specify AuthType".into());
     }
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {
@@ -99,7 +99,7 @@ impl Denied {
 
 fn login(turn: &mut Turn<'_>) -> Done {
     if turn.login().is_some() {
-        return Err("Already logged in".into());
+        return turn.success("Already authenticated");
     }
     let name = turn.get("Username").unwrap_or_default().to_owned();
     let snapshot = turn.site.snapshot.borrow().clone();

@@ -52,8 +52,21 @@ use packet::{Framed, Message};
 use session::{AHEAD_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
 use table::{After, Refusal, Turn};
 
+/// What the field says of these actions without these headers; of all others it is `Header not specified`.
+const MISSING: &[(&str, &str, &str)] = &[
+    ("Command", "Command", "No command provided"),
+    ("DBGet", "Family", "No family specified."),
+    ("DBGet", "Key", "No key specified."),
+    ("DBPut", "Family", "No family specified"),
+    ("DBPut", "Key", "No key specified"),
+    ("DBDel", "Family", "No family specified."),
+    ("DBDel", "Key", "No key specified."),
+    ("DBDelTree", "Family", "No family specified."),
+    ("Events", "EventMask", "Invalid event mask"),
+];
+
 /// The version of the protocol that the greeting names: clients take the form of the events from it.
-pub const PROTOCOL_VERSION: &str = "9.0.0";
+pub const PROTOCOL_VERSION: &str = "12.0.0";
 /// Sessions at once; a wallboard has one, a large call centre some hundred.
 pub const SESSIONS_MAX: usize = 1024;
 /// Sessions that one address may have before they log in: slow ones must not take everybody's place.
@@ -556,7 +569,12 @@ fn permitted(turn: &Turn<'_>) -> Result<fn(&mut Turn<'_>) -> table::Done, Refusa
         return Err("Permission denied".into());
     }
     match row.fields.iter().find(|field| field.required && turn.get(field.name).is_none()) {
-        Some(field) => Err(format!("{} not specified", field.name).into()),
+        Some(field) => {
+            let own = MISSING.iter().find(|(action, name, _)| *action == row.name && *name == field.name);
+            Err(own
+                .map_or_else(|| format!("{} not specified", field.name), |(.., text)| (*text).to_owned())
+                .into())
+        }
         None => Ok(row.run),
     }
 }

@@ -58,7 +58,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "UserEvent",
         class: &["user"],
         synopsis: "Sends word to all clients; every other header goes with it.",
-        fields: &[must("UserEvent", "name of the event")],
+        fields: &[may("UserEvent", "name of the event")],
         run: user_event,
     },
     ActionRow {
@@ -117,7 +117,7 @@ fn filter(turn: &mut Turn<'_>) -> Done {
         None => login.filters.add(&text),
     };
     match added {
-        Ok(()) => turn.success("Filter Added"),
+        Ok(()) => turn.success("Success"),
         Err(why) => Err(format!("Filter format error: {why}").into()),
     }
 }
@@ -140,8 +140,8 @@ fn wait_event(turn: &mut Turn<'_>) -> Done {
 }
 
 fn user_event(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("UserEvent")?.to_owned();
-    let own = ["Action", "ActionID", "UserEvent"];
+    let name = turn.get("UserEvent").unwrap_or_default().to_owned();
+    let own = ["Action", "UserEvent"];
     let fields =
         turn.action.headers().filter(|(key, _)| !own.iter().any(|own| own.eq_ignore_ascii_case(key)));
     let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

@@ -417,7 +417,7 @@ fn console_commands_reload_and_rotation_are_passed_on() {
     *site.reload.borrow_mut() =
         Some(Box::new(|_| Reloaded { taken: false, said: vec!["pjsip.conf:3: wrong\nremedy".into()] }));
     assert_eq!(desk.act(1, "Reload"), error("Reload failed: pjsip.conf:3: wrong remedy"));
-    assert!(desk.act(1, "CoreSettings").contains("AMIversion: 9.0.0\r\n"));
+    assert!(desk.act(1, "CoreSettings").contains("AMIversion: 12.0.0\r\n"));
     assert!(desk.act(1, "CoreStatus").contains("CoreCurrentCalls: 0\r\n"));
     assert!(desk.act(1, "ModuleCheck|Module: app_dial.so").starts_with("Response: Success"));
     assert_eq!(desk.act(1, "ModuleCheck|Module: app_nonsense"), error("Module not loaded"));

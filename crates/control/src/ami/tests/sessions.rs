@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn plain_and_md5_login_open_the_session_and_the_first_event_says_that_all_is_up() {
     let mut desk = Desk::new("login");
-    assert_eq!(desk.open(1), "Asterisk Call Manager/9.0.0\r\n");
+    assert_eq!(desk.open(1), "Asterisk Call Manager/12.0.0\r\n");
     let answer = desk.act(1, &format!("login|ACTIONID: x1|USERNAME: all|SECRET: {SECRET}"));
     let expected = "Response: Success\r\nActionID: x1\r\nMessage: Authentication accepted\r\n\r\n\
         Event: FullyBooted\r\nPrivilege: system,all\r\nUptime: 0\r\nLastReload: 0\r\nStatus: Fully Booted\r\n\r\n";
@@ -73,7 +73,7 @@ fn strangers_are_few_bounded_and_closed_in_time_and_nothing_of_theirs_is_dispatc
         desk.manager.closed(9);
     }
     for session in 0..STRANGERS_OF_ADDRESS_MAX as u64 {
-        assert_eq!(desk.open(session), "Asterisk Call Manager/9.0.0\r\n");
+        assert_eq!(desk.open(session), "Asterisk Call Manager/12.0.0\r\n");
     }
     assert_eq!(desk.open(100), "<closed>");
     // One writes too much, one trickles; both end, the first at once.
@@ -85,13 +85,13 @@ fn strangers_are_few_bounded_and_closed_in_time_and_nothing_of_theirs_is_dispatc
     desk.pass_to(5_000);
     assert_eq!(desk.sent(1), "<closed>");
     assert_eq!(desk.manager.deadline(), None);
-    assert_eq!(desk.open(200), "Asterisk Call Manager/9.0.0\r\n");
+    assert_eq!(desk.open(200), "Asterisk Call Manager/12.0.0\r\n");
 }
 
 #[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     let mut desk = Desk::new("silent");
-    let greeting = "Asterisk Call Manager/9.0.0\r\n";
+    let greeting = "Asterisk Call Manager/12.0.0\r\n";
     let from = |host: u8| SocketAddr::from(([192, 0, 2, host], 40_000));
     // 50 places by default: 20 of one address, then one of each of 30 others.
     for session in 0..50 {

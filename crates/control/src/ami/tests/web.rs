@@ -214,7 +214,7 @@ fn strangers_over_http_are_counted_with_those_of_connections() {
     }
     assert_eq!(server.desk.manager.sessions.len(), 50);
     let ours = SocketAddr::from(([192, 0, 2, 200], 4000));
-    let greeting = "Asterisk Call Manager/9.0.0\r\n";
+    let greeting = "Asterisk Call Manager/12.0.0\r\n";
     assert_eq!(server.desk.open_from(1 << 40, ours), greeting);
     assert_eq!(server.desk.manager.sessions.len(), 50);
     // Whoever has proved to be a user is no stranger.
