@@ -22,4 +22,4 @@ pub mod voicemail;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;
-pub use snapshot::{Kept, Snapshot, Where, check, summary};
+pub use snapshot::{Examined, Kept, Snapshot, Where, check, examine};

@@ -226,31 +226,39 @@ impl Snapshot {
     }
 }
 
-/// Reads a folder and says everything there is to say about it. `dialplan` adds what the dialplan finds.
+/// Reads a folder and says everything there is to say about its files. `dialplan` adds what the dialplan finds.
 pub fn check(dir: &Path, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
-    match Snapshot::load(&Where::Dir(dir.to_owned())) {
-        Ok((snapshot, mut findings)) => {
-            folder::name_unread(&Folder::new(dir), dir, &mut findings);
-            dialplan(&snapshot, &mut findings);
-            findings.dedup();
-            findings
-        }
-        Err(findings) => findings,
+    let Examined { snapshot, mut findings, refused } = examine(dir);
+    if let Some(snapshot) = snapshot.filter(|_| !refused) {
+        dialplan(&snapshot, &mut findings);
     }
+    findings.dedup();
+    findings
 }
 
-/// What a person reads at the end of a check.
-pub fn summary(findings: &Findings) -> String {
-    let count = |level: conf::Level, one: &str, many: &str| match findings.count(level) {
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
-    format!(
-        "{}, {}, {}",
-        count(conf::Level::Error, "error", "errors"),
-        count(conf::Level::Warning, "warning", "warnings"),
-        count(conf::Level::Note, "note", "notes")
-    )
+/// A folder that was read to be judged.
+#[derive(Debug)]
+pub struct Examined {
+    /// What could be read; `None` when there is no such folder.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// What there is to say about single files.
+    pub findings: Findings,
+    /// A file is refused as a whole, so a server would not start on this.
+    pub refused: bool,
+}
+
+/// Reads a folder to be judged. What is refused leaves a gap, and everything else is read all the same.
+pub fn examine(dir: &Path) -> Examined {
+    let mut findings = Findings::new();
+    let read = read_dir(dir, (&[], &Arc::default()), &mut findings);
+    let refused = read.as_ref().is_none_or(|(_, refused)| *refused);
+    let snapshot = read.map(|(mut snapshot, _)| {
+        snapshot.place = Where::Dir(dir.to_owned());
+        Arc::new(snapshot)
+    });
+    folder::name_unread(&Folder::new(dir), dir, &mut findings);
+    findings.dedup();
+    Examined { snapshot, findings, refused }
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
@@ -283,7 +291,12 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
     reading.finish(asterisk)
 }
 
-fn load_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_dir(dir: &Path, brought: Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+    read_dir(dir, brought, findings).and_then(|(snapshot, refused)| (!refused).then_some(snapshot))
+}
+
+/// Reads a folder; true beside it when a file was refused.
+fn read_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<(Snapshot, bool)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -296,7 +309,7 @@ fn load_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> O
     let mut asterisk = reading.asterisk(file);
     asterisk.directories.astetcdir = dir.to_owned();
     reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(dir) });
-    reading.finish(asterisk)
+    Some(reading.complete(asterisk))
 }
 
 fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
@@ -500,7 +513,14 @@ impl<'a> Reading<'a> {
         Realtime::read(&files, &sources, self.findings)
     }
 
-    fn finish(mut self, asterisk: Asterisk) -> Option<Snapshot> {
+    /// The snapshot, unless a file was refused.
+    fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
+        let (snapshot, refused) = self.complete(asterisk);
+        (!refused).then_some(snapshot)
+    }
+
+    /// The snapshot, with gaps where a file was refused; true beside it when one was.
+    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, bool) {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -606,6 +626,6 @@ impl<'a> Reading<'a> {
                 "remove its noload= line",
             );
         }
-        (!self.refused).then_some(snapshot)
+        (snapshot, self.refused)
     }
 }

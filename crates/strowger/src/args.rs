@@ -156,7 +156,8 @@ impl Args {
 pub const USAGE: &str = "\
 Usage: strowger [OPTIONS]                 start the server
        strowger -r[x CMD] [OPTIONS]      talk to the running server
-       strowger check DIR [--json]       say what would not work in a configuration folder
+       strowger check DIR [--json]       say whether a server would run on a configuration folder,
+                                         and what in it would not work
        strowger doctor [-C FILE] [-M CALLS] [--json]
                                          say what the capacity of this machine depends on
        strowger codecs [--json]          list the built-in codecs

@@ -43,6 +43,10 @@ fn run() -> anyhow::Result<u8> {
     if args.mode == Mode::Doctor {
         return Ok(doctor::run(&args));
     }
+    // A folder is judged by itself: what stands in this machine's own asterisk.conf does not matter.
+    if let Mode::Check { folder } = &args.mode {
+        return check::run(folder, args.json);
+    }
     if let Mode::CodecBench(job) = &args.mode {
         return bench::run(job, args.json);
     }
@@ -63,10 +67,6 @@ fn run() -> anyhow::Result<u8> {
     }
     match &args.mode {
         Mode::Serve => serve(&args, &settings, &socket),
-        Mode::Check { folder } => check::run(folder, args.json, &mut |snapshot, findings| {
-            engine::check_dialplan(snapshot, findings);
-            engine::check_certificates(snapshot, findings);
-        }),
         Mode::Codec(job) => convert::run(job),
         // `front` has done all others.
         _ => Ok(0),
