@@ -57,11 +57,10 @@ impl Verdict {
 
 /// Prints the verdict, every finding and a summary, or all of it as JSON. The exit status is the verdict's.
 pub fn run(folder: &Path, json: bool) -> anyhow::Result<u8> {
-    anyhow::ensure!(
-        folder.is_dir(),
-        "{} is no folder; name the one that holds asterisk.conf",
-        folder.display()
-    );
+    if !folder.is_dir() {
+        eprintln!("strowger: {} is no folder; name the one that holds asterisk.conf", folder.display());
+        return Ok(crate::MISUSED);
+    }
     let store::Examined { snapshot, findings, refused } = store::examine(folder);
     let mut files: Vec<String> = Vec::new();
     if refused {

@@ -24,6 +24,9 @@ use args::{Args, Mode};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The exit status of a command line that cannot be obeyed (EX_USAGE of sysexits.h), which is none of those of `check`.
+const MISUSED: u8 = 64;
+
 fn main() -> ExitCode {
     match run() {
         Ok(status) => ExitCode::from(status),
@@ -39,7 +42,13 @@ fn run() -> anyhow::Result<u8> {
     if words.next_if(|word| word == "load").is_some() {
         return loadtest::command::run(words);
     }
-    let args = args::parse(words)?;
+    let args = match args::parse(words) {
+        Ok(args) => args,
+        Err(error) => {
+            eprintln!("strowger: {error}");
+            return Ok(MISUSED);
+        }
+    };
     if args.mode == Mode::Doctor {
         return Ok(doctor::run(&args));
     }

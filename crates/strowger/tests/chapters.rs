@@ -113,7 +113,7 @@ fn findings(folder: &Path) -> Vec<String> {
     let mut program = program;
     let output = program.arg("check").arg(folder).arg("--json").output().unwrap();
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let wrong = said.as_array().unwrap().iter().filter(|finding| finding["level"] != "note");
+    let wrong = said["findings"].as_array().unwrap().iter().filter(|finding| finding["severity"] != "note");
     wrong.map(|finding| format!("{}:{} {}", finding["file"], finding["line"], finding["message"])).collect()
 }
 

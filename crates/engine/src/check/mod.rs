@@ -8,7 +8,7 @@ mod names;
 mod reach;
 mod users;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use conf::{Finding, Findings, Level, Place};
@@ -70,10 +70,22 @@ pub fn check_site(snapshot: &Snapshot, found: Findings) -> Vec<Remark> {
             }
         }
     }
+    // The compiler looks for a label in the whole dialplan, and here it is looked for where the call goes.
+    let judged: BTreeSet<Place> = dialplan
+        .iter()
+        .filter(|remark| remark.kind == "priority")
+        .map(|remark| remark.finding.place.clone())
+        .collect();
+    dialplan.retain(|remark| {
+        let general = remark.kind == "dialplan" && remark.finding.message.contains(": no extension has a label ");
+        !general || !judged.contains(&remark.finding.place)
+    });
     remarks.extend(dialplan);
     remarks.extend(names.of_files());
     users::stock_files(snapshot, &mut remarks);
-    once(remarks)
+    let mut remarks = once(remarks);
+    remarks.sort_by(|a, b| a.finding.place.cmp(&b.finding.place));
+    remarks
 }
 
 /// Each finding once, at its gravest.
