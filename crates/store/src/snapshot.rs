@@ -229,7 +229,7 @@ impl Snapshot {
 /// Reads a folder and says everything there is to say about its files. `dialplan` adds what the dialplan finds.
 pub fn check(dir: &Path, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
     let Examined { snapshot, mut findings, refused } = examine(dir);
-    if let Some(snapshot) = snapshot.filter(|_| !refused) {
+    if let Some(snapshot) = snapshot.filter(|_| refused.is_empty()) {
         dialplan(&snapshot, &mut findings);
     }
     findings.dedup();
@@ -243,15 +243,15 @@ pub struct Examined {
     pub snapshot: Option<Arc<Snapshot>>,
     /// What there is to say about single files.
     pub findings: Findings,
-    /// A file is refused as a whole, so a server would not start on this.
-    pub refused: bool,
+    /// Files that are refused as a whole: with one of them a server would not start.
+    pub refused: Vec<String>,
 }
 
 /// Reads a folder to be judged. What is refused leaves a gap, and everything else is read all the same.
 pub fn examine(dir: &Path) -> Examined {
     let mut findings = Findings::new();
     let read = read_dir(dir, (&[], &Arc::default()), &mut findings);
-    let refused = read.as_ref().is_none_or(|(_, refused)| *refused);
+    let refused = read.as_ref().map(|(_, refused)| refused.clone()).unwrap_or_default();
     let snapshot = read.map(|(mut snapshot, _)| {
         snapshot.place = Where::Dir(dir.to_owned());
         Arc::new(snapshot)
@@ -292,11 +292,11 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
 }
 
 fn load_dir(dir: &Path, brought: Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
-    read_dir(dir, brought, findings).and_then(|(snapshot, refused)| (!refused).then_some(snapshot))
+    read_dir(dir, brought, findings).and_then(|(snapshot, refused)| refused.is_empty().then_some(snapshot))
 }
 
-/// Reads a folder; true beside it when a file was refused.
-fn read_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<(Snapshot, bool)> {
+/// Reads a folder; beside it the files that were refused.
+fn read_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<(Snapshot, Vec<String>)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -363,6 +363,7 @@ struct Reading<'a> {
     ran_exec: bool,
     /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
     refused: bool,
+    refused_files: Vec<String>,
 }
 
 impl<'a> Reading<'a> {
@@ -379,13 +380,17 @@ impl<'a> Reading<'a> {
             files: Vec::new(),
             ran_exec: false,
             refused: false,
+            refused_files: Vec::new(),
         }
     }
 
     /// Reads a file; `None` when it is missing or refused.
     fn file(&mut self, name: &str) -> Option<File> {
         let file = conf::load(&*self.source, name, self.options, self.findings);
-        self.refused |= file == Err(LoadError::Invalid);
+        if file == Err(LoadError::Invalid) {
+            self.refused = true;
+            self.refused_files.push(self.source.full_name(name));
+        }
         if self.on_disk {
             let read = file.as_ref().map_or_else(
                 |_| vec![self.source.full_name(name)],
@@ -516,11 +521,11 @@ impl<'a> Reading<'a> {
     /// The snapshot, unless a file was refused.
     fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
         let (snapshot, refused) = self.complete(asterisk);
-        (!refused).then_some(snapshot)
+        refused.is_empty().then_some(snapshot)
     }
 
-    /// The snapshot, with gaps where a file was refused; true beside it when one was.
-    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, bool) {
+    /// The snapshot, with gaps where files were refused; those beside it.
+    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, Vec<String>) {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -626,6 +631,6 @@ impl<'a> Reading<'a> {
                 "remove its noload= line",
             );
         }
-        (snapshot, self.refused)
+        (snapshot, self.refused_files)
     }
 }

@@ -46,8 +46,7 @@ impl Verdict {
             Self::InPart(n) => {
                 format!("The server would run in part: {n} things that are used will not work.")
             }
-            Self::Refused(files) if files.is_empty() => "The server would not start.".to_owned(),
-            Self::Refused(files) => format!("The server would not start: refused is {}.", files.join(", ")),
+            Self::Refused(files) => format!("The server would not start: refused as a whole: {}.", files.join(", ")),
             Self::Nobody(why) => {
                 format!("The site will not run: {why}. The server would start, and serve nobody.")
             }
@@ -62,22 +61,13 @@ pub fn run(folder: &Path, json: bool) -> anyhow::Result<u8> {
         return Ok(crate::MISUSED);
     }
     let store::Examined { snapshot, findings, refused } = store::examine(folder);
-    let mut files: Vec<String> = Vec::new();
-    if refused {
-        for finding in findings.iter().filter(|finding| finding.level == Level::Error) {
-            let file = finding.place.file.to_string();
-            if finding.message.contains("refused") && !files.contains(&file) {
-                files.push(file);
-            }
-        }
-    }
     let (remarks, nobody) = match &snapshot {
         Some(snapshot) => (engine::check_site(snapshot, findings), engine::nobody_served(snapshot, folder)),
         None => (Vec::new(), None),
     };
     let errors = remarks.iter().filter(|remark| remark.used && remark.finding.level == Level::Error).count();
-    let verdict = match (refused, nobody, errors) {
-        (true, ..) => Verdict::Refused(files),
+    let verdict = match (refused.is_empty(), nobody, errors) {
+        (false, ..) => Verdict::Refused(refused),
         (_, Some(why), _) => Verdict::Nobody(why),
         (_, None, 0) => Verdict::Whole,
         (_, None, errors) => Verdict::InPart(errors),

@@ -113,10 +113,12 @@ fn check_reads_a_folder_and_says_by_its_status_whether_it_would_run() {
     let said = text(&output.stdout);
     assert!(said.contains("rtp.conf:2") && said.contains("rtpstart"), "{said}");
     let json = program().args(["check", &folder, "--json"]).output().unwrap();
-    assert!(text(&json.stdout).starts_with("[{"), "{}", text(&json.stdout));
+    assert!(text(&json.stdout).starts_with("{\"exit\":2"), "{}", text(&json.stdout));
     assert_eq!(output.status.code(), json.status.code());
     let absent = program().args(["check", "/nonexistent"]).output().unwrap();
-    assert_eq!(absent.status.code(), Some(1));
+    assert_eq!(absent.status.code(), Some(64));
+    let help = program().args(["check", "--help"]).output().unwrap();
+    assert!(help.status.success() && text(&help.stdout).contains("strowger check DIR"));
     assert!(text(&absent.stderr).contains("is no folder"), "{}", text(&absent.stderr));
 }
 

@@ -77,7 +77,8 @@ pub fn check_site(snapshot: &Snapshot, found: Findings) -> Vec<Remark> {
         .map(|remark| remark.finding.place.clone())
         .collect();
     dialplan.retain(|remark| {
-        let general = remark.kind == "dialplan" && remark.finding.message.contains(": no extension has a label ");
+        let general =
+            remark.kind == "dialplan" && remark.finding.message.contains(": no extension has a label ");
         !general || !judged.contains(&remark.finding.place)
     });
     remarks.extend(dialplan);

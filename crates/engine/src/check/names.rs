@@ -61,7 +61,7 @@ impl<'a> Names<'a> {
             .filter(|entry| entry.path().is_dir())
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
-        let has_sounds = folders.iter().any(|folder: &PathBuf| folder.is_dir());
+        let has_sounds = snapshot.asterisk.directories.astdatadir.join("sounds").is_dir();
         let families = &snapshot.realtime.families;
         Self {
             snapshot,
