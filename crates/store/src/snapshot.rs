@@ -296,7 +296,11 @@ fn load_dir(dir: &Path, brought: Brought<'_>, findings: &mut Findings) -> Option
 }
 
 /// Reads a folder; beside it the files that were refused.
-fn read_dir(dir: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<(Snapshot, Vec<String>)> {
+fn read_dir(
+    dir: &Path,
+    (rows, kept): Brought<'_>,
+    findings: &mut Findings,
+) -> Option<(Snapshot, Vec<String>)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");

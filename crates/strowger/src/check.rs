@@ -46,7 +46,9 @@ impl Verdict {
             Self::InPart(n) => {
                 format!("The server would run in part: {n} things that are used will not work.")
             }
-            Self::Refused(files) => format!("The server would not start: refused as a whole: {}.", files.join(", ")),
+            Self::Refused(files) => {
+                format!("The server would not start: refused as a whole: {}.", files.join(", "))
+            }
             Self::Nobody(why) => {
                 format!("The site will not run: {why}. The server would start, and serve nobody.")
             }
