@@ -355,6 +355,7 @@ impl Args {
         let mode = match first.as_str() {
             "check" => match plain.next() {
                 Some(folder) => Mode::Check { folder: folder.into() },
+                None if matches!(self.mode, Mode::Help | Mode::Version) => return Ok(self),
                 None => return wrong("'check' needs the configuration folder to read"),
             },
             "doctor" => Mode::Doctor,
