@@ -18,7 +18,7 @@ use crate::voicemail::Visit;
 use crate::{AppRow, Call, Flow, Outcome, Run, say};
 
 /// Letters of both applications.
-const OPTIONS: &str = "bBcdDeEglnoqrsSuvwWxX";
+pub(crate) const OPTIONS: &str = "bBcdDeEglnoqrsSuvwWxX";
 /// How long a spy waits for somebody to listen to before it looks again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Loudest and quietest step of the volume.

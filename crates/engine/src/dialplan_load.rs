@@ -56,12 +56,3 @@ fn statement_row(function: &StatementFunction) -> FunctionRow {
         })),
     }
 }
-
-/// What the dialplan of a configuration would not do; for `strowger check`.
-pub fn check_dialplan(snapshot: &Snapshot, findings: &mut Findings) {
-    let program = compile(snapshot, None, &[], findings);
-    for concern in apps::check(&program, snapshot.modules.disabled()) {
-        let level = if concern.fatal { conf::Level::Error } else { conf::Level::Warning };
-        findings.add(level, &concern.step.place, concern.message, concern.remedy);
-    }
-}

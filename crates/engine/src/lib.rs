@@ -7,6 +7,7 @@
 
 mod callfiles;
 mod cel;
+mod check;
 mod contacts;
 mod databases;
 mod datagrams;
@@ -44,7 +45,6 @@ mod web;
 mod wire;
 mod writer;
 
-pub use dialplan_load::check_dialplan;
-pub use secure::check_certificates;
+pub use check::{Remark, check_site, nobody_served};
 pub use start::{Asked, Options, StartError, secret};
 pub use turn::{End, Engine};

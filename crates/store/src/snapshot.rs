@@ -245,8 +245,8 @@ pub struct Examined {
     pub snapshot: Option<Arc<Snapshot>>,
     /// What there is to say about single files.
     pub findings: Findings,
-    /// A file is refused as a whole, so a server would not start on this.
-    pub refused: bool,
+    /// Files that are refused as a whole, so that a server would not start on this.
+    pub refused: Vec<String>,
 }
 
 /// Reads a folder to be judged. What is refused leaves a gap, and everything else is read all the same. Nothing is run, unless
@@ -256,7 +256,7 @@ pub fn examine(dir: &Path, exec: bool) -> Examined {
     let dir: PathBuf = dir.components().collect();
     let mut findings = Findings::new();
     let read = read_dir(&dir, Some(exec), (&[], &Arc::default()), &mut findings);
-    let refused = read.as_ref().is_none_or(|(_, refused)| *refused);
+    let refused = read.as_ref().map(|(_, refused)| refused.clone()).unwrap_or_default();
     let snapshot = read.map(|(mut snapshot, _)| {
         snapshot.place = Where::Looked { folder: dir.clone(), exec };
         Arc::new(snapshot)
@@ -270,25 +270,11 @@ pub fn examine(dir: &Path, exec: bool) -> Examined {
 /// The same, with what `dialplan` finds in what was read.
 pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
     let Examined { snapshot, mut findings, refused } = examine(dir, exec);
-    if let Some(snapshot) = snapshot.filter(|_| !refused) {
+    if let Some(snapshot) = snapshot.filter(|_| refused.is_empty()) {
         dialplan(&snapshot, &mut findings);
         findings.dedup();
     }
     findings
-}
-
-/// What a person reads at the end of a check.
-pub fn summary(findings: &Findings) -> String {
-    let count = |level: conf::Level, one: &str, many: &str| match findings.count(level) {
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
-    format!(
-        "{}, {}, {}",
-        count(conf::Level::Error, "error", "errors"),
-        count(conf::Level::Warning, "warning", "warnings"),
-        count(conf::Level::Note, "note", "notes")
-    )
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
@@ -328,17 +314,17 @@ fn load_dir(
     findings: &mut Findings,
 ) -> Option<Snapshot> {
     let read = read_dir(dir, looked, brought, findings);
-    read.and_then(|(snapshot, refused)| (!refused).then_some(snapshot))
+    read.and_then(|(snapshot, refused)| refused.is_empty().then_some(snapshot))
 }
 
-/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; true beside it when a file was
+/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; beside it the files that were
 /// refused.
 fn read_dir(
     dir: &Path,
     looked: Option<bool>,
     (rows, kept): Brought<'_>,
     findings: &mut Findings,
-) -> Option<(Snapshot, bool)> {
+) -> Option<(Snapshot, Vec<String>)> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
@@ -422,6 +408,7 @@ struct Reading<'a> {
     ran_exec: bool,
     /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
     refused: bool,
+    refused_files: Vec<String>,
 }
 
 impl<'a> Reading<'a> {
@@ -440,13 +427,17 @@ impl<'a> Reading<'a> {
             files: Vec::new(),
             ran_exec: false,
             refused: false,
+            refused_files: Vec::new(),
         }
     }
 
     /// Reads a file; `None` when it is missing or refused.
     fn file(&mut self, name: &str) -> Option<File> {
         let file = conf::load(&*self.source, name, self.options, self.findings);
-        self.refused |= file == Err(LoadError::Invalid);
+        if file == Err(LoadError::Invalid) {
+            self.refused = true;
+            self.refused_files.push(self.source.full_name(name));
+        }
         if self.on_disk {
             let read = file.as_ref().map_or_else(
                 |_| vec![self.source.full_name(name)],
@@ -579,11 +570,11 @@ impl<'a> Reading<'a> {
     /// The snapshot, unless a file was refused.
     fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
         let (snapshot, refused) = self.complete(asterisk);
-        (!refused).then_some(snapshot)
+        refused.is_empty().then_some(snapshot)
     }
 
-    /// The snapshot, with gaps where a file was refused; true beside it when one was.
-    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, bool) {
+    /// The snapshot, with gaps where files were refused; those beside it.
+    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, Vec<String>) {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -698,6 +689,6 @@ impl<'a> Reading<'a> {
         if let Some(wizards) = &self.wizards {
             made::reword(self.findings, wizards, made::in_word_of);
         }
-        (snapshot, self.refused)
+        (snapshot, self.refused_files)
     }
 }

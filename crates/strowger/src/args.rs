@@ -157,7 +157,8 @@ pub const USAGE: &str = "\
 Usage: strowger [OPTIONS]                 start the server
        strowger -r[x CMD] [OPTIONS]      talk to the running server
        strowger check DIR [--exec] [--json]
-                                         say what would not work in a configuration folder
+                                         say whether a server would run on a configuration folder,
+                                         and what in it would not work
        strowger doctor [-C FILE] [-M CALLS] [--json]
                                          say what the capacity of this machine depends on
        strowger codecs [--json]          list the built-in codecs
@@ -357,6 +358,7 @@ impl Args {
         let mode = match first.as_str() {
             "check" => match plain.next() {
                 Some(folder) => Mode::Check { folder: folder.into() },
+                None if matches!(self.mode, Mode::Help | Mode::Version) => return Ok(self),
                 None => return wrong("'check' needs the configuration folder to read"),
             },
             "doctor" => Mode::Doctor,

@@ -24,6 +24,9 @@ use args::{Args, Mode};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The exit status of a command line that cannot be obeyed (EX_USAGE of sysexits.h), which is none of those of `check`.
+const MISUSED: u8 = 64;
+
 fn main() -> ExitCode {
     match run() {
         Ok(status) => ExitCode::from(status),
@@ -39,17 +42,19 @@ fn run() -> anyhow::Result<u8> {
     if words.next_if(|word| word == "load").is_some() {
         return loadtest::command::run(words);
     }
-    let args = args::parse(words)?;
+    let args = match args::parse(words) {
+        Ok(args) => args,
+        Err(error) => {
+            eprintln!("strowger: {error}");
+            return Ok(MISUSED);
+        }
+    };
     if args.mode == Mode::Doctor {
         return Ok(doctor::run(&args));
     }
     // A folder is judged by itself: what stands in this machine's own asterisk.conf does not matter.
     if let Mode::Check { folder } = &args.mode {
-        return check::run(folder, (args.json, args.exec_includes), &mut |snapshot, findings| {
-            engine::check_dialplan(snapshot, findings);
-            engine::check_certificates(snapshot, findings);
-            snapshot.check_sounds(findings);
-        });
+        return check::run(folder, (args.json, args.exec_includes));
     }
     if let Mode::CodecBench(job) = &args.mode {
         return bench::run(job, args.json);

@@ -20,7 +20,7 @@ use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 use after::converse;
 use legs::{Called, Ringing};
 pub use options::{DialOptions, UNSUPPORTED_OPTIONS};
-pub(crate) use options::{rights, why_without_effect};
+pub(crate) use options::{SUPPORTED_OPTIONS, rights, why_without_effect};
 
 /// Longest a Dial rings without a timeout argument: the field's default of about 136 years, cut to what a timer holds.
 const RING_FOREVER: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -12,7 +12,7 @@ use super::screening::Screens;
 /// Letters that Asterisk knows and this build does not act on; `check` and the log name them.
 pub const UNSUPPORTED_OPTIONS: &str = "jO";
 /// Letters that Dial acts on.
-const SUPPORTED_OPTIONS: &str = "aAbBcCdDeEfFgGhHiIkKLmMnNopPQrRsStTuUwWxXz";
+pub(crate) const SUPPORTED_OPTIONS: &str = "aAbBcCdDeEfFgGhHiIkKLmMnNopPQrRsStTuUwWxXz";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]

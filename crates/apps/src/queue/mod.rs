@@ -17,6 +17,7 @@ use call::{Chan, Level, PartyId, Presentation, QueuePlace};
 use crate::call_ctx::args;
 use crate::flow::rows;
 use crate::{AppRow, Call, Flow, Outcome, Run, hints};
+pub(crate) use options::LETTERS;
 use options::QueueOptions;
 use wait::{Out, Waiting};
 

@@ -5,9 +5,10 @@ use dialplan::Options;
 
 use crate::dial::rights;
 
-const SUPPORTED: &str = "bBcCFhHiIkKmnrRtTwWxX";
 /// The letter for modems: nothing here delays a call less for it.
 const UNSUPPORTED: &str = "d";
+/// All letters that are known.
+pub(crate) const LETTERS: &str = "bBcCFhHiIkKmnrRtTwWxXd";
 
 /// Typed options.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,7 @@ pub(crate) struct QueueOptions {
 
 impl QueueOptions {
     pub(crate) fn parse(text: &str) -> Self {
-        let given = Options::parse(text, &[SUPPORTED, UNSUPPORTED].concat());
+        let given = Options::parse(text, LETTERS);
         let arg = |letter: char| given.has(letter).then(|| given.arg(letter).unwrap_or_default());
         let place = |letter: char| arg(letter).map(|text| text.replace('^', ","));
         let not_done = UNSUPPORTED.chars().filter(|letter| given.has(*letter));
