@@ -261,13 +261,14 @@ impl Tech for LocalDriver {
     }
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let redirecting = core.get(channel).map(|c| c.redirecting.clone()).unwrap_or_default();
         let (vars, connected, account, watch) = core
             .get_mut(channel)
             .map(|c| (c.vars.clone(), c.connected.clone(), c.peer_account.clone(), c.advance_watch.take()))
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
-            other.vars = vars;
+            (other.vars, other.redirecting) = (vars, redirecting);
             // Who follows the call follows what the other half comes to.
             other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {

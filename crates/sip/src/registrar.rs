@@ -107,7 +107,8 @@ impl Binding {
 
     /// Its Contact value in the 200 to a REGISTER; with the parameters that a phone of several flows knows it by.
     pub fn contact(&self, now: Instant) -> Vec<u8> {
-        let left = self.expires_at.since(now).as_millis().div_ceil(1000);
+        // Whole seconds that are surely left: who counts them down is back in time.
+        let left = self.expires_at.since(now).as_millis().div_ceil(1000).saturating_sub(1).max(1);
         let mut value = [b"<", self.uri.as_slice(), b">"].concat();
         // What would end a quoted string is nothing that an instance is named by (a URN).
         let is_plain =
@@ -116,9 +117,6 @@ impl Binding {
             value.extend_from_slice(format!(";reg-id={reg_id};+sip.instance=\"").as_bytes());
             value.extend_from_slice(instance);
             value.push(b'"');
-        }
-        if self.q < 1000 {
-            value.extend_from_slice(format!(";q=0.{:03}", self.q).as_bytes());
         }
         value.extend_from_slice(format!(";expires={left}").as_bytes());
         value

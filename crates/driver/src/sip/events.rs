@@ -438,7 +438,10 @@ impl SipDriver {
     fn forwarded(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
-        sent_on(core, leg.channel, &view);
+        // Whoever follows says so, once for both.
+        if let (Some(redirecting), Some(entry)) = (identity::redirected_by(&view), core.get_mut(leg.channel)) {
+            entry.redirecting = redirecting;
+        }
         let user = view
             .preferred_contact()
             .map(|contact| identity::text(&contact.uri.user_decoded()))
@@ -511,6 +514,7 @@ impl SipDriver {
         let answer = match status {
             405 => Answer::new(status).headers(&allow),
             415 => Answer::new(status).headers(&accept),
+            200 if method == Method::Options => Answer::new(status).headers(&super::ABILITIES),
             // RFC 6086 §4.2.2: no package is welcome here.
             469 => Answer::new(status).headers(&[("Recv-Info", "")]),
             _ => Answer::new(status),
@@ -577,11 +581,19 @@ impl SipDriver {
                 }
                 let mut headers = leg.timer.answer(&view, core.now);
                 headers.push(("Supported", leg.endpoint.supported()));
+                if leg.endpoint.rel100 == super::Rel100::No {
+                    headers.push(("Allow", leg.endpoint.allowed().to_owned()));
+                }
                 headers
             }
             None => Vec::new(),
         };
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let party = if timed { self.standing_party(core, handle) } else { Vec::new() };
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(n, v)| (*n, v.as_str()))
+            .chain(party.iter().map(|(n, v)| (n.as_str(), v.as_str())))
+            .collect();
         let answer = Answer::new(200).headers(&headers);
         let answer = match &sdp {
             Some(sdp) => answer.body(Body::sdp(sdp)),
@@ -663,9 +675,9 @@ fn digit_of(text: &str) -> Option<Digit> {
     }
 }
 
-/// The peer sends the call on: whoever dialled learns by whom, when Diversion or History-Info says it.
+/// The peer sends the call on (181): whoever dialled learns where to, when Diversion or History-Info says it.
 fn sent_on(core: &mut Core, channel: base::ChannelId, message: &Message<'_>) {
-    let Some(redirecting) = identity::redirected_by(message) else { return };
+    let Some(redirecting) = identity::sent_on_by(message) else { return };
     if let Some(entry) = core.get_mut(channel) {
         entry.redirecting.clone_from(&redirecting);
     }

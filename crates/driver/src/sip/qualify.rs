@@ -200,7 +200,7 @@ impl SipDriver {
         let ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, &key.0));
         let host = self.own_host(route.flow);
         let from = identity::name_addr("", &key.0, &host, false);
-        let to = format!("<{}>", route.uri);
+        let to = format!("<{}>", super::outbound::to_uri(&route.uri));
         let contact = self.contact(route.flow, &key.0);
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
         let request = Outgoing {

@@ -169,8 +169,11 @@ impl SipDriver {
                 let is_bound = bound.into_iter().any(|binding| binding.outbound && binding.source == source);
                 let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
                 let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
+                let expires = message.header(::sip::HeaderName::Expires).map(identity::text);
+                let expires = expires.iter().map(|value| ("Expires", value.as_str()));
+                let contacts = contacts.iter().map(|c| ("Contact", c.as_str()));
                 let headers: Vec<(&str, &str)> =
-                    contacts.iter().map(|c| ("Contact", c.as_str())).chain(paths).chain(of_flow).collect();
+                    contacts.chain(expires).chain(paths).chain(of_flow).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
             }
             Err(Refusal::TooBrief(seconds)) => {
@@ -283,13 +286,7 @@ impl SipDriver {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
         let exten = super::inbound::exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;
-        let accept = [
-            ("Accept", super::ACCEPT),
-            ("Accept-Encoding", "identity"),
-            ("Accept-Language", "en"),
-            ("Allow", super::ALLOW),
-        ];
-        self.refuse(&incoming, &Answer::new(if there { 200 } else { 404 }).headers(&accept));
+        self.refuse(&incoming, &Answer::new(if there { 200 } else { 404 }).headers(&super::ABILITIES));
     }
     /// A request outside dialogs that nobody here serves; strangers are challenged like for any other.
     pub(crate) fn not_served(&mut self, core: &mut Core, mut incoming: Incoming) {
@@ -297,7 +294,8 @@ impl SipDriver {
             return;
         }
         let status = match incoming.message.view().method() {
-            method if method.known().is_some() => 405,
+            // No call has it (RFC 3261 §15.1.2).
+            ::sip::Method::Bye => 481,
             _ => 501,
         };
         self.refuse(&incoming, &Answer::new(status).headers(&[("Allow", super::ALLOW)]));

@@ -73,8 +73,8 @@ options! {
     codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers.";
     codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
     codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
-    incoming_call_offer_pref: IncomingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_incoming_offer.";
-    outgoing_call_offer_pref: OutgoingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_outgoing_offer.";
+    incoming_call_offer_pref: IncomingOfferPref = "local", "Whose order an answer of ours has, and how many formats.";
+    outgoing_call_offer_pref: OutgoingOfferPref = "remote_merge", "What an offer of ours has, and in which order.";
     preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
     t38_udptl: YesNo = "no", "Let T.38 fax pass to and from another endpoint that may, too. See [media.md](media.md#fax).";
     t38_udptl_ec: FaxProtection = "none", "What protects fax datagrams to it, as our offers say; in our answers it is what its offer says.";
