@@ -38,6 +38,20 @@ pub struct Rules {
     pub support_path: bool,
 }
 
+impl Rules {
+    /// Seconds that a contact gets who asks for so many: what is too brief is made longer, not refused
+    /// (RFC 3261 §10.3, step 7); 0 stays what it is.
+    pub fn granted(&self, seconds: u32) -> u32 {
+        match seconds {
+            0 => 0,
+            asked => asked.clamp(
+                self.minimum_expiration,
+                self.maximum_expiration.max(self.minimum_expiration),
+            ),
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self {
@@ -150,8 +164,6 @@ pub struct Change {
 /// Why a REGISTER is refused; nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// 423 with this Min-Expires, seconds.
-    TooBrief(u32),
     /// 403: more bindings than `max_contacts`.
     TooMany,
     /// 400: `*` with something else or without Expires 0, a Contact that cannot be read, a field too long.
@@ -166,7 +178,6 @@ impl Refusal {
     /// The status that says so.
     pub const fn status(self) -> u16 {
         match self {
-            Self::TooBrief(_) => 423,
             Self::TooMany => 403,
             Self::Malformed => 400,
             Self::OutOfOrder => 500,
@@ -398,10 +409,7 @@ fn items<'a>(request: &Message<'a>, rules: &Rules) -> Result<Option<Vec<Item<'a>
                     return Err(Refusal::Malformed);
                 }
                 let seconds = addr.expires().or(request.expires()).unwrap_or(rules.default_expiration);
-                if seconds > 0 && seconds < rules.minimum_expiration {
-                    return Err(Refusal::TooBrief(rules.minimum_expiration));
-                }
-                let seconds = u64::from(seconds.min(rules.maximum_expiration.max(rules.minimum_expiration)));
+                let seconds = u64::from(rules.granted(seconds));
                 let instance =
                     addr.params.get(b"+sip.instance").map(|id| crate::header::unquote(id).into_owned());
                 // RFC 5626 §6: a flow is one of an instance.

@@ -547,10 +547,15 @@ impl SipDriver {
             },
             (None, None) if view.method() != Method::Invite => Ok((None, None)),
             (None, None) => {
-                // Whoever asks for all that there is hears of all formats, and of our address.
+                // Whoever asks what there is hears of our address, and holds nobody any more: our offer says sendrecv.
                 leg.media.set_direct(None);
+                leg.held = false;
+                if !leg.endpoint.silent_hold {
+                    core.push_event(leg.channel, ChanEvent::Unhold);
+                }
                 if self.config.offers_all_when_asked {
                     leg.media.set_formats(leg.endpoint.allow);
+                    leg.media.offer_all();
                 }
                 Ok((Some(self.standing_offer(handle)), None))
             }

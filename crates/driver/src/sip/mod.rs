@@ -681,6 +681,10 @@ impl SipDriver {
         let at = if user.is_empty() { "" } else { "@" };
         match flow.protocol {
             ::sip::stack::Protocol::Udp => format!("<sip:{user}{at}{host}>"),
+            // In capitals as the field spells it; RFC 3261 §19.1.4 compares without regard to case.
+            tcp @ (::sip::stack::Protocol::Tcp | ::sip::stack::Protocol::Tls) => {
+                format!("<sip:{user}{at}{host};transport={}>", tcp.parameter().to_uppercase())
+            }
             other => format!("<sip:{user}{at}{host};transport={}>", other.parameter()),
         }
     }

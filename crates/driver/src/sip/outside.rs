@@ -119,12 +119,7 @@ impl SipDriver {
         };
         let mut sent = 0;
         for route in routes {
-            let host = self.own_host(route.flow);
-            let user = match endpoint.from_user.as_str() {
-                "" => self.user_towards(&route.uri),
-                user => user.to_owned(),
-            };
-            let from = super::identity::name_addr("", &user, &host, false);
+            let from = self.own_from(&endpoint, "", &route);
             let request = Request { method: Method::Notify, from, headers: &headers, body };
             sent += usize::from(self.send_outside(core, &endpoint, route, &request));
         }
@@ -144,10 +139,21 @@ impl SipDriver {
             .collect()
     }
 
-    /// What we are called in a request outside calls: as whoever it is for, else by `default_from_user`.
-    pub(crate) fn user_towards(&self, uri: &str) -> String {
-        let user = user_of(uri);
-        if user.is_empty() { self.config.default_from_user.clone() } else { user }
+    /// What we are called in a request outside calls: as the endpoint wants it, else as whoever it is for, else by
+    /// `default_from_user`.
+    fn user_towards(&self, endpoint: &Endpoint, uri: &str) -> String {
+        let names = [endpoint.from_user.clone(), user_of(uri)];
+        names
+            .into_iter()
+            .find(|user| !user.is_empty())
+            .unwrap_or_else(|| self.config.default_from_user.clone())
+    }
+    /// From of such a request, without tag; `user` goes before all others when there is one.
+    pub(crate) fn own_from(&self, endpoint: &Endpoint, user: &str, route: &Route) -> String {
+        let own_host = self.own_host(route.flow);
+        let host = if endpoint.from_domain.is_empty() { &own_host } else { &endpoint.from_domain };
+        let towards = self.user_towards(endpoint, &route.uri);
+        super::identity::name_addr("", if user.is_empty() { &towards } else { user }, host, false)
     }
     /// Sends a request outside calls. A challenge is answered once with the endpoint's `outbound_auth`. `false`: it could
     /// not leave.
@@ -173,7 +179,7 @@ impl SipDriver {
     ) -> bool {
         let endpoint = sent.endpoint.clone();
         let user = match endpoint.contact_user.as_str() {
-            "" => self.user_towards(&route.uri),
+            "" => self.user_towards(&endpoint, &route.uri),
             user => user.to_owned(),
         };
         let user = user.as_str();

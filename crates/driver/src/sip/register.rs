@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use std::collections::{BTreeSet, HashMap};
 
 use ::sip::header::Contact;
-use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
+use ::sip::registrar::{Cause, Registrar, Rules};
 use ::sip::stack::{Answer, ConnectionId, Flow, Incoming};
 use ::sip::{Message, Uri};
 use base::Instant;
@@ -169,16 +169,12 @@ impl SipDriver {
                 let is_bound = bound.into_iter().any(|binding| binding.outbound && binding.source == source);
                 let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
                 let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
-                let expires = message.header(::sip::HeaderName::Expires).map(identity::text);
+                let expires = message.expires().map(|asked| rules(aor).granted(asked).to_string());
                 let expires = expires.iter().map(|value| ("Expires", value.as_str()));
                 let contacts = contacts.iter().map(|c| ("Contact", c.as_str()));
                 let headers: Vec<(&str, &str)> =
                     contacts.chain(expires).chain(paths).chain(of_flow).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
-            }
-            Err(Refusal::TooBrief(seconds)) => {
-                let seconds = seconds.to_string();
-                self.refuse(&incoming, &Answer::new(423).headers(&[("Min-Expires", &seconds)]));
             }
             Err(refusal) => {
                 let line = format!("registration of '{}' refused: {refusal:?}", aor.name);

@@ -133,7 +133,8 @@ impl SipDriver {
         headers: &[(impl AsRef<str>, String)],
     ) -> Result<(), Refused> {
         let dialog = self.legs.get(handle).and_then(|leg| leg.dialog).ok_or(Refused::Gone)?;
-        let supported = self.supported_in(dialog);
+        let leg = self.legs.get(handle).ok_or(Refused::Gone)?;
+        let supported = leg.endpoint.supported_with_history();
         let party = self.standing_party(core, handle);
         let all = with_party(&supported, headers, &party);
         self.with_stack(core, |stack, now, out| stack.reinvite(dialog, &all, Some(Body::sdp(sdp)), now, out))

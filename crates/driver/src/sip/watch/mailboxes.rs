@@ -172,9 +172,7 @@ impl SipDriver {
                 .map(|exten| account(exten, &host));
             let document = body::summary(sum(core, boxes), &account.unwrap_or_default());
             let bytes = document.bytes(&body::Watching { version: 0, contact: "", unique: 0 });
-            let user = [&watching.from_user, &endpoint.from_user].into_iter().find(|user| !user.is_empty());
-            let user = user.cloned().unwrap_or_else(|| self.user_towards(&route.uri));
-            let from = identity::name_addr("", &user, &host, false);
+            let from = self.own_from(endpoint, &watching.from_user, &route);
             let request = Request {
                 method: Method::Notify,
                 from,

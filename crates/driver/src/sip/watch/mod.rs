@@ -202,7 +202,6 @@ impl SipDriver {
             core.log(Level::Warning, "res_pjsip_pubsub", &line);
             return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")]));
         }
-        let view = incoming.message.view();
         let contact = self.own_contact(incoming.source, &endpoint);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
