@@ -232,7 +232,8 @@ impl SipDriver {
                         self.qualify.remove(&change.aor, &change.binding.uri);
                     }
                 }
-                Cause::Refreshed => {}
+                // Whoever comes back may have forgotten what he knew.
+                Cause::Refreshed => self.tell_new_contact(core, &change.aor, &change.binding.uri),
             }
             if change.cause != Cause::Refreshed {
                 let why = if change.cause == Cause::Expired { " due to expiration" } else { "" };

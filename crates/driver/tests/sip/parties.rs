@@ -101,14 +101,19 @@ fn rfc3325_who_a_trusted_peer_says_is_there_is_shown_to_the_other_side_of_the_ca
 #[test]
 fn rfc3311_5_2_a_changed_party_is_told_once_the_request_in_its_way_is_over() {
     let mut lab = laboratory(|_| {}, |_| {});
-    let (b, other) = called(&mut lab, "told", "198.51.100.9:5062");
+    let (b, mut other) = called(&mut lab, "told", "198.51.100.9:5062");
+    // It says that it takes no UPDATE any more.
+    other.inside(&mut lab, "INVITE", "Allow: INVITE\r\n", &offer());
+    let answer = lab.sent();
+    other.ack(&mut lab, &answer, "");
     let carol = PartyId::parse("\"Carol\" <300>");
     let dave = PartyId::parse("\"Dave\" <400>");
     lab.indicate(b, Indication::ConnectedLine(carol));
     let first = lab.sent();
     lab.indicate(b, Indication::ConnectedLine(dave));
-    assert!(lab.lines().is_empty(), "one UPDATE at a time");
-    other.respond(&mut lab, &first, 200, "", "");
+    assert!(lab.lines().is_empty(), "one re-INVITE at a time");
+    other.respond(&mut lab, &first, 200, "", &offer());
+    assert_eq!(line(&lab.sent()), "ACK");
     let second = lab.sent();
     assert_eq!(header(&second, "P-Asserted-Identity"), "\"Dave\" <sip:400@192.0.2.1>");
 }

@@ -69,10 +69,10 @@ options! {
     rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
     rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a packet of comfort noise goes out; 0 never.";
     asymmetric_rtp_codec: YesNo = "no", "Go on sending what was agreed first when it sends another of the formats that were agreed on; else what we send follows.";
-    codec_prefs_incoming_offer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "How its offers and allow= become what the call may use.";
-    codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers.";
-    codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
-    codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
+    codec_prefs_incoming_offer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "How its offers and allow= become what the call may use; counts with incoming_call_offer_pref=codec_prefs only.";
+    codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers; counts with outgoing_call_offer_pref=codec_prefs only.";
+    codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first; counts with outgoing_call_offer_pref=codec_prefs only.";
+    codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats; counts with incoming_call_offer_pref=codec_prefs only. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
     incoming_call_offer_pref: IncomingOfferPref = "local", "Whose order an answer of ours has, and how many formats.";
     outgoing_call_offer_pref: OutgoingOfferPref = "remote_merge", "What an offer of ours has, and in which order.";
     preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
