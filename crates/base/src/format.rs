@@ -389,7 +389,9 @@ impl FormatId {
             Codec::Slin => 70,
             Codec::Speex | Codec::Opus => 60,
             Codec::Siren7 | Codec::Siren14 => 80,
-            Codec::Lpc10 | Codec::Codec2 | Codec::Amr | Codec::AmrWb => 20.max(u16::from(self.packet_step_ms())),
+            Codec::Lpc10 | Codec::Codec2 | Codec::Amr | Codec::AmrWb => {
+                20.max(u16::from(self.packet_step_ms()))
+            }
             Codec::G729 => 230,
             Codec::Gsm
             | Codec::Ilbc20

@@ -44,10 +44,9 @@ impl Rules {
     pub fn granted(&self, seconds: u32) -> u32 {
         match seconds {
             0 => 0,
-            asked => asked.clamp(
-                self.minimum_expiration,
-                self.maximum_expiration.max(self.minimum_expiration),
-            ),
+            asked => {
+                asked.clamp(self.minimum_expiration, self.maximum_expiration.max(self.minimum_expiration))
+            }
         }
     }
 }

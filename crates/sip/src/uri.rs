@@ -118,7 +118,8 @@ impl<'a> Uri<'a> {
         let host = self.host.as_bytes();
         // The host is a part of the text.
         let end = (host.as_ptr() as usize).checked_sub(self.raw.as_ptr() as usize)? + host.len();
-        let digits = self.raw.get(end..)?.strip_prefix(b":")?.iter().take_while(|b| b.is_ascii_digit()).count();
+        let digits =
+            self.raw.get(end..)?.strip_prefix(b":")?.iter().take_while(|b| b.is_ascii_digit()).count();
         Some((end, end + 1 + digits))
     }
     /// Parses a URI that fills `raw`; `None` when it is none or holds white space, `<`, `>` or quotes.

@@ -439,7 +439,8 @@ impl SipDriver {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
         // Whoever follows says so, once for both.
-        if let (Some(redirecting), Some(entry)) = (identity::redirected_by(&view), core.get_mut(leg.channel)) {
+        if let (Some(redirecting), Some(entry)) = (identity::redirected_by(&view), core.get_mut(leg.channel))
+        {
             entry.redirecting = redirecting;
         }
         let user = view

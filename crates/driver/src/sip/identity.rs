@@ -134,14 +134,17 @@ pub(crate) fn is_number(user: &str) -> bool {
 
 /// From of our INVITE.
 pub(crate) fn from(endpoint: &Endpoint, connected: &PartyId, own_host: &str, default_user: &str) -> String {
-    // Who has no number is as unknown as who withholds it.
-    let hidden = connected.number_presentation.is_hidden() || connected.number().is_empty();
+    // Who has no number is as unknown as who withholds it, unless the site calls him something.
+    let unknown = connected.number().is_empty() && endpoint.from_user.is_empty();
+    let hidden = connected.number_presentation.is_hidden() || unknown;
     let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
     let (name, number) = match (hidden, connected.number()) {
         (true, _) => ("Anonymous", "anonymous"),
         (false, "") => (connected.name(), default_user),
         (false, number) => (connected.name(), number),
     };
+    // A user that the site has set is nobody's name.
+    let name = if endpoint.from_user.is_empty() || hidden { name } else { "" };
     let user = if endpoint.from_user.is_empty() { number } else { &endpoint.from_user };
     let host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
     name_addr(name, user, host, endpoint.user_eq_phone)

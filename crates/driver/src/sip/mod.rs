@@ -88,7 +88,8 @@ use ways::Ways;
 const ALLOW: &str = "OPTIONS, REGISTER, SUBSCRIBE, NOTIFY, PUBLISH, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, MESSAGE, INFO, REFER";
 
 /// The same in calls of endpoints without `100rel`.
-const ALLOW_WITHOUT_PRACK: &str = "OPTIONS, REGISTER, SUBSCRIBE, NOTIFY, PUBLISH, INVITE, ACK, BYE, CANCEL, UPDATE, MESSAGE, INFO, REFER";
+const ALLOW_WITHOUT_PRACK: &str =
+    "OPTIONS, REGISTER, SUBSCRIBE, NOTIFY, PUBLISH, INVITE, ACK, BYE, CANCEL, UPDATE, MESSAGE, INFO, REFER";
 
 /// Extensions outside calls, where no endpoint has chosen.
 const SUPPORTED: &str = "100rel, timer, replaces, norefersub";

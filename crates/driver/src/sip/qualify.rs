@@ -232,6 +232,19 @@ impl SipDriver {
             Err(_) => self.heard(core, key, None),
         }
     }
+    /// A contact has registered: it is asked at once, where it is asked at all, and then at its AOR's frequency.
+    pub(crate) fn probe_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
+        let key: ContactKey = (Rc::from(aor), Rc::from(uri));
+        let Some(rules) = self.config.aors.get(aor).filter(|rules| rules.qualify_frequency > 0) else {
+            return;
+        };
+        let next = core.now + Duration::from_secs(u64::from(rules.qualify_frequency));
+        let generation = self.qualify.generation.wrapping_add(1);
+        let Some(state) = self.qualify.contacts.get_mut(&key) else { return };
+        (self.qualify.generation, state.generation) = (generation, generation);
+        self.qualify.due.push(Reverse((next, generation, key.clone())));
+        self.probe(core, &key);
+    }
     /// A question was challenged: it is asked once more with the endpoint's login, where the AOR wants that and there is
     /// one; else the challenge is an answer as any other.
     pub(crate) fn probe_challenged(

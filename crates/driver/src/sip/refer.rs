@@ -264,13 +264,7 @@ impl SipDriver {
     }
 
     /// Begins to tell the transferer how it goes: that it is tried, and the outcome at once when that is known already.
-    fn begin_referral(
-        &mut self,
-        core: &mut Core,
-        dialog: DialogId,
-        token: u64,
-        outcome: Option<u16>,
-    ) {
+    fn begin_referral(&mut self, core: &mut Core, dialog: DialogId, token: u64, outcome: Option<u16>) {
         let mut steps = Vec::new();
         let machine = Notifier::start(TELL_SECONDS, core.now, &mut steps);
         let until = machine.deadline().unwrap_or(core.now);
@@ -341,11 +335,8 @@ impl SipDriver {
         let status = Status::new(referral.status).unwrap_or(Status::OK);
         let body = format!("SIP/2.0 {} {}\r\n", status.code(), status.phrase());
         let standing = standing.to_string();
-        let headers: [Header<'_>; 3] = [
-            ("Event", "refer"),
-            ("Subscription-State", &standing),
-            ("Allow-Events", super::ALLOW_EVENTS),
-        ];
+        let headers: [Header<'_>; 3] =
+            [("Event", "refer"), ("Subscription-State", &standing), ("Allow-Events", super::ALLOW_EVENTS)];
         let body = Body { content_type: "message/sipfrag;version=2.0", bytes: body.as_bytes() };
         let sent = self.with_stack(core, |stack, now, out| {
             stack.request_inside(dialog, (Method::Notify, &headers, Some(body)), now, out)

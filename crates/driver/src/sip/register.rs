@@ -223,6 +223,7 @@ impl SipDriver {
             match change.cause {
                 Cause::Added => {
                     self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now);
+                    self.probe_new_contact(core, &change.aor, &change.binding.uri);
                     self.tell_new_contact(core, &change.aor, &change.binding.uri);
                 }
                 // Another flow may have the same contact.

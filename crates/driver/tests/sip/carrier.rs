@@ -401,10 +401,7 @@ fn rfc5806_and_rfc7044_who_sent_the_call_on_is_read_and_told() {
     let invite = lab.sent();
     let diversion = header(&invite, "Diversion");
     assert!(diversion.starts_with("\"B\\\"ob\" <sip:200"), "{diversion}");
-    assert!(
-        diversion.ends_with("@192.0.2.1>;reason=user-busy"),
-        "{diversion}"
-    );
+    assert!(diversion.ends_with("@192.0.2.1>;reason=user-busy"), "{diversion}");
     let history: Vec<String> = invite
         .view()
         .values(::sip::HeaderName::HistoryInfo)

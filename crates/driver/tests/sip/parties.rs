@@ -195,11 +195,7 @@ fn rfc5806_a_call_that_is_sent_on_is_told_to_its_caller_by_181_and_heard_from_a_
     lab.indicate(id, Indication::Redirecting(Box::new(sent_on)));
     let told = lab.sent();
     assert_eq!(line(&told), "181");
-    assert_eq!(
-        header(&told, "Diversion"),
-        "<sip:300@192.0.2.1>;reason=user-busy",
-        "where it goes"
-    );
+    assert_eq!(header(&told, "Diversion"), "<sip:300@192.0.2.1>;reason=user-busy", "where it goes");
     assert_eq!(header(&told, "Supported"), "histinfo");
     lab.indicate(id, Indication::Ringing);
     assert!(lab.lines().is_empty(), "that it rings was said before");

@@ -129,7 +129,11 @@ fn lifetimes_are_bounded_by_the_rules() {
         site.say(1, "x", 1, headers).unwrap();
         let binding = &site.registrar.bindings("a")[0];
         assert_eq!(binding.expires_at, at(1 + granted), "{name}");
-        assert_eq!(binding.contact(at(1)), format!("<sip:a@h>;expires={}", granted - 1).into_bytes(), "{name}");
+        assert_eq!(
+            binding.contact(at(1)),
+            format!("<sip:a@h>;expires={}", granted - 1).into_bytes(),
+            "{name}"
+        );
     }
 }
 

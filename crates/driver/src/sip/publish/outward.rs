@@ -446,8 +446,7 @@ impl SipDriver {
             ..Endpoint::default()
         };
         let target = with_user(&item.server_uri, &key.1);
-        let uri =
-            |own: &str| if own.is_empty() { target.clone() } else { with_user(own, &key.1) };
+        let uri = |own: &str| if own.is_empty() { target.clone() } else { with_user(own, &key.1) };
         let bare = |own: &str| format!("<{}>", crate::sip::outbound::without_port(&uri(own)));
         let (from, to) = (bare(&item.from_uri), bare(&item.to_uri));
         self.awaited = None;

@@ -173,9 +173,7 @@ pub(crate) fn extension(
                 ";user=ip\" priority=\"0.80000\">\n   <status status=\"{status}\" />\n   \
                  <msnsubstatus substatus=\"{sub}\" />\n  </address>\n </atom>\n</presence>\n"
             );
-            Document {
-                pieces: vec![(head, Some(Hole::Unique)), (atom, Some(Hole::Contact)), (tail, None)],
-            }
+            Document { pieces: vec![(head, Some(Hole::Unique)), (atom, Some(Hole::Contact)), (tail, None)] }
         }
         Kind::Summary | Kind::Features => Document::plain(String::new()),
     })
@@ -217,10 +215,7 @@ fn dialog_info(
                 let (who, uri) = (identity(remote), escape(&remote.1));
                 write!(dialogs, "  <remote>\n   {who}\n   <target uri=\"{uri}\" />\n  </remote>\n")
             });
-            remote.and(write!(
-                dialogs,
-                "  <local>\n   {local}\n   <target uri=\"{entity}\" />\n  </local>\n"
-            ))
+            remote.and(write!(dialogs, "  <local>\n   {local}\n   <target uri=\"{entity}\" />\n  </local>\n"))
         }
     };
     let _ = writeln!(dialogs, "  <state>{}</state>", look.dialog);
@@ -312,7 +307,8 @@ mod tests {
 
     #[test]
     fn rfc3863_4_presence_is_open_while_somebody_could_be_reached() {
-        let phone = "<dm:person>\n  <rpid:activities>\n   <rpid:on-the-phone />\n  </rpid:activities>\n </dm:person>";
+        let phone =
+            "<dm:person>\n  <rpid:activities>\n   <rpid:on-the-phone />\n  </rpid:activities>\n </dm:person>";
         for (state, basic, note, person) in [
             (NotInUse, "open", "Ready", "<dm:person />"),
             (Unknown, "open", "Ready", "<dm:person />"),
@@ -340,8 +336,7 @@ mod tests {
     #[test]
     fn what_a_watcher_names_stays_text_in_xml() {
         let document = extension(Kind::Pidf { early: false }, InUse, "1\"><x/>", "sip:1&'2@pbx", None);
-        let text =
-            String::from_utf8(document.bytes(&Watching { contact: "<y/>", ..READ })).unwrap();
+        let text = String::from_utf8(document.bytes(&Watching { contact: "<y/>", ..READ })).unwrap();
         assert!(text.contains("entity=\"sip:1&amp;&apos;2@pbx\"") && !text.contains("<x/>"), "{text}");
         assert!(!text.contains("<y/>"), "{text}");
     }

@@ -242,7 +242,9 @@ impl SipDriver {
         let began = self.beginning(subscription, message, source);
         self.watchers.keeping.touch(subscription, began.as_ref());
         let told = Default::default();
-        self.watchers.all.insert(subscription, Watcher { endpoint, items, entity, contact, list, told, began });
+        self.watchers
+            .all
+            .insert(subscription, Watcher { endpoint, items, entity, contact, list, told, began });
     }
 
     /// What may be watched, or the status and header that refuse it.
@@ -257,11 +259,9 @@ impl SipDriver {
         let early = endpoint.watching.early_ringing;
         let kinds: &[Kind] = match event.package {
             b"dialog" => &[Kind::DialogInfo { early, pickup: !endpoint.pickup.pickup.is_empty() }],
-            b"presence" => &[
-                Kind::Pidf { early },
-                Kind::Xpidf { early, cpim: false },
-                Kind::Xpidf { early, cpim: true },
-            ],
+            b"presence" => {
+                &[Kind::Pidf { early }, Kind::Xpidf { early, cpim: false }, Kind::Xpidf { early, cpim: true }]
+            }
             b"message-summary" => &[Kind::Summary],
             b"as-feature-event" => &[Kind::Features],
             _ => return Err(no_such_package()),

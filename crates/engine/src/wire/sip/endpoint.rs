@@ -240,12 +240,8 @@ fn outgoing_offer(from: &pjsip::Endpoint) -> CodecPrefs {
         CodecPrefs as Long, Local, LocalFirst, LocalMerge, Remote, RemoteFirst, RemoteMerge,
     };
     let long = codec_prefs(from.codec_prefs_outgoing_offer);
-    let short = |configured, operation, first_only| CodecPrefs {
-        configured,
-        first_only,
-        operation,
-        transcode: true,
-    };
+    let short =
+        |configured, operation, first_only| CodecPrefs { configured, first_only, operation, transcode: true };
     match from.outgoing_call_offer_pref {
         Long => long,
         Local => short(true, Operation::Intersect, false),

@@ -293,9 +293,8 @@ fn rfc3264_5_a_session_that_the_peer_begins_keeps_the_id_of_its_offer() {
         ("the last version of all", "o=- 1 18446744073709551615 IN IP4 192.0.2.1", own.clone()),
         ("none", "i=none", own),
     ] {
-        let offer = format!(
-            "v=0\r\n{line}\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
-        );
+        let offer =
+            format!("v=0\r\n{line}\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n");
         let (mut negotiator, mut out) = (Negotiator::new(20), Vec::new());
         negotiator.answer(offer.as_bytes(), &ours, &mut out).unwrap();
         assert_eq!(origin(&out), expected, "{name}");

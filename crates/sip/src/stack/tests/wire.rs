@@ -143,7 +143,14 @@ fn rfc3261_18_2_2_and_rfc3581_responses_go_where_via_and_source_say() {
             ";received=203.0.113.5;branch=",
         ),
         ("default port", seen, "UDP 203.0.113.5", false, udp("203.0.113.5:5060"), ""),
-        ("name in Via", seen, "UDP phone.example", false, udp("203.0.113.5:5060"), ";received=203.0.113.5;branch="),
+        (
+            "name in Via",
+            seen,
+            "UDP phone.example",
+            false,
+            udp("203.0.113.5:5060"),
+            ";received=203.0.113.5;branch=",
+        ),
         ("rport", seen, "UDP 10.1.1.1:5070;rport", false, seen, ";rport=40000;received=203.0.113.5;branch="),
         ("force_rport", seen, "UDP 10.1.1.1:5070", true, seen, ";rport=40000;received=203.0.113.5;branch="),
         (
@@ -579,7 +586,8 @@ fn rfc5626_4_3_a_peer_whose_contact_has_ob_is_reached_by_its_flow() {
 #[test]
 fn rfc3327_5_3_rfc5626_6_a_registrar_may_be_required_to_know_path_and_outbound() {
     // Whoever asks by OPTIONS what we know is told that by the driver.
-    for (method, words) in [("REGISTER", vec!["Request"]), ("OPTIONS", vec!["Request"]), ("MESSAGE", vec![])] {
+    for (method, words) in [("REGISTER", vec!["Request"]), ("OPTIONS", vec!["Request"]), ("MESSAGE", vec![])]
+    {
         let mut desk = Desk::new(config());
         let heard = desk.hear(&request(method, "o", 1, "", "Require: path, outbound\n"));
         assert_eq!(heard.words(), words, "{method}");
