@@ -41,7 +41,7 @@ options! {
     send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so, if it accepts that.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
-    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
+    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; a peer that takes UPDATE gets that whichever is written, others a re-INVITE.";
     rpid_immediate: YesNo = "no", "Tell a party that changes while it rings at once.";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
     direct_media: YesNo = "yes", "Let media go from phone to phone while nothing here has to hear it. See [media.md](media.md#from-phone-to-phone).";
