@@ -382,6 +382,27 @@ impl FormatId {
             }
         }
     }
+    /// Longest packet that is asked for, milliseconds (`a=maxptime`), as the field has it for each codec.
+    pub fn longest_ms(self) -> u16 {
+        match self.row().codec {
+            Codec::Ulaw | Codec::Alaw | Codec::G722 => 140,
+            Codec::Slin => 70,
+            Codec::Speex | Codec::Opus => 60,
+            Codec::Siren7 | Codec::Siren14 => 80,
+            Codec::Lpc10 | Codec::Codec2 | Codec::Amr | Codec::AmrWb => {
+                20.max(u16::from(self.packet_step_ms()))
+            }
+            Codec::G729 => 230,
+            Codec::Gsm
+            | Codec::Ilbc20
+            | Codec::Ilbc30
+            | Codec::G726
+            | Codec::G726Aal2
+            | Codec::Adpcm
+            | Codec::G723
+            | Codec::Picture => 300,
+        }
+    }
     /// How long a packet usually is, milliseconds: 20, or the shortest one of a codec whose frames do not divide it.
     pub fn usual_ms(self) -> u8 {
         let step = self.packet_step_ms();

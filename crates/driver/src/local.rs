@@ -272,6 +272,7 @@ impl Tech for LocalDriver {
         if optimizes && !self.unwanted.contains(&channel) {
             self.unwanted.push(channel);
         }
+        let redirecting = core.get(channel).map(|c| c.redirecting.clone()).unwrap_or_default();
         let (vars, connected, own, account, watch) = core
             .get_mut(channel)
             .map(|c| {
@@ -284,7 +285,7 @@ impl Tech for LocalDriver {
         let left = core.get(channel).map(|c| (c.forwards, c.hops));
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
-            other.vars = vars;
+            (other.vars, other.redirecting) = (vars, redirecting);
             other.connected = own;
             if let Some(left) = left {
                 (other.forwards, other.hops) = left;

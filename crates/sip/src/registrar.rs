@@ -38,6 +38,19 @@ pub struct Rules {
     pub support_path: bool,
 }
 
+impl Rules {
+    /// Seconds that a contact gets who asks for so many: what is too brief is made longer, not refused
+    /// (RFC 3261 §10.3, step 7); 0 stays what it is.
+    pub fn granted(&self, seconds: u32) -> u32 {
+        match seconds {
+            0 => 0,
+            asked => {
+                asked.clamp(self.minimum_expiration, self.maximum_expiration.max(self.minimum_expiration))
+            }
+        }
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Self {
@@ -107,7 +120,8 @@ impl Binding {
 
     /// Its Contact value in the 200 to a REGISTER; with the parameters that a phone of several flows knows it by.
     pub fn contact(&self, now: Instant) -> Vec<u8> {
-        let left = self.expires_at.since(now).as_millis().div_ceil(1000);
+        // Whole seconds that are surely left: who counts them down is back in time.
+        let left = self.expires_at.since(now).as_millis().div_ceil(1000).saturating_sub(1).max(1);
         let mut value = [b"<", self.uri.as_slice(), b">"].concat();
         // What would end a quoted string is nothing that an instance is named by (a URN).
         let is_plain =
@@ -116,9 +130,6 @@ impl Binding {
             value.extend_from_slice(format!(";reg-id={reg_id};+sip.instance=\"").as_bytes());
             value.extend_from_slice(instance);
             value.push(b'"');
-        }
-        if self.q < 1000 {
-            value.extend_from_slice(format!(";q=0.{:03}", self.q).as_bytes());
         }
         value.extend_from_slice(format!(";expires={left}").as_bytes());
         value
@@ -152,8 +163,6 @@ pub struct Change {
 /// Why a REGISTER is refused; nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// 423 with this Min-Expires, seconds.
-    TooBrief(u32),
     /// 403: more bindings than `max_contacts`.
     TooMany,
     /// 400: `*` with something else or without Expires 0, a Contact that cannot be read, a field too long.
@@ -168,7 +177,6 @@ impl Refusal {
     /// The status that says so.
     pub const fn status(self) -> u16 {
         match self {
-            Self::TooBrief(_) => 423,
             Self::TooMany => 403,
             Self::Malformed => 400,
             Self::OutOfOrder => 500,
@@ -405,10 +413,7 @@ fn items<'a>(request: &Message<'a>, rules: &Rules) -> Result<Option<Vec<Item<'a>
                 if seconds > 0 && !is_reached {
                     return Err(Refusal::Malformed);
                 }
-                if seconds > 0 && seconds < rules.minimum_expiration {
-                    return Err(Refusal::TooBrief(rules.minimum_expiration));
-                }
-                let seconds = u64::from(seconds.min(rules.maximum_expiration.max(rules.minimum_expiration)));
+                let seconds = u64::from(rules.granted(seconds));
                 let instance =
                     addr.params.get(b"+sip.instance").map(|id| crate::header::unquote(id).into_owned());
                 // RFC 5626 §6: a flow is one of an instance.

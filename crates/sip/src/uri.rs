@@ -112,6 +112,16 @@ pub struct Uri<'a> {
 }
 
 impl<'a> Uri<'a> {
+    /// Where `:port` stands in the text; `None` without a port.
+    pub fn port_range(&self) -> Option<(usize, usize)> {
+        self.port?;
+        let host = self.host.as_bytes();
+        // The host is a part of the text.
+        let end = (host.as_ptr() as usize).checked_sub(self.raw.as_ptr() as usize)? + host.len();
+        let digits =
+            self.raw.get(end..)?.strip_prefix(b":")?.iter().take_while(|b| b.is_ascii_digit()).count();
+        Some((end, end + 1 + digits))
+    }
     /// Parses a URI that fills `raw`; `None` when it is none or holds white space, `<`, `>` or quotes.
     pub fn parse(raw: &'a [u8]) -> Option<Self> {
         if holds_forbidden(raw) {

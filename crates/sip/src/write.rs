@@ -124,14 +124,19 @@ impl<'o> MessageWriter<'o> {
         let sent_by_end = memchr::memchr(b';', first).unwrap_or(first.len());
         self.out.extend_from_slice(b"Via: ");
         push_clean(self.out, trim_end(first.get(..sent_by_end).unwrap_or_default()));
-        push_params_but(self.out, via.params, &[b"received", b"rport"]);
         let ip = unmapped(source.ip());
         let wants_rport = force_rport || via.rport().is_some();
+        if wants_rport {
+            write!(Clean(self.out), ";rport={}", source.port()).ok();
+        }
         if wants_rport || via.host.ip().map(unmapped) != Some(ip) {
             write!(Clean(self.out), ";received={ip}").ok();
         }
-        if wants_rport {
-            write!(Clean(self.out), ";rport={}", source.port()).ok();
+        // The branch comes last: some peers make their next Via by appending to the one they got.
+        push_params_but(self.out, via.params, &[b"received", b"rport", b"branch"]);
+        if let Some(branch) = via.branch() {
+            self.out.extend_from_slice(b";branch=");
+            push_clean(self.out, branch);
         }
         let rest = memchr::memchr(b',', value)
             .and_then(|_| value.get(crate::header::lex::find_outside(value, b',')..))
@@ -334,7 +339,7 @@ mod tests {
         assert_eq!(
             respond(Status::RINGING, &reply),
             "SIP/2.0 180 Ringing\r\n\
-             Via: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bK1;received=192.0.2.7;rport=4321, SIP/2.0/UDP p2\r\n\
+             Via: SIP/2.0/UDP 10.0.0.1:5060;rport=4321;received=192.0.2.7;branch=z9hG4bK1, SIP/2.0/UDP p2\r\n\
              Via: SIP/2.0/UDP p3\r\n\
              Record-Route: <sip:p1;lr>,   <sip:p2;lr>\r\n\
              From: <sip:a@b>;tag=1\r\nTo: Bob   <sip:b@b>;tag=us\r\nCall-ID: c\r\nCSeq: 1 INVITE\r\n\

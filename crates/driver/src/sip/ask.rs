@@ -241,7 +241,8 @@ impl SipDriver {
                 }
                 (None, "all") => allowed.iter().for_each(|format| chosen.push(format)),
                 (None, name) => {
-                    match base::FormatId::from_name(name).filter(|format| allowed.contains(*format)) {
+                    // What the dialplan names is offered whether `allow=` has it or not.
+                    match base::FormatId::from_name(name) {
                         Some(format) => chosen.push(format),
                         None => return false,
                     }
@@ -252,6 +253,7 @@ impl SipDriver {
             return false;
         }
         leg.media.set_formats(chosen);
+        leg.media.offer_all();
         if let (Stage::Idle, Some(entry)) = (leg.stage, core.get_mut(channel)) {
             entry.formats = chosen;
         }

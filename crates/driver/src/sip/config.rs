@@ -345,6 +345,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Methods for Allow in its calls.
+    pub(crate) fn allowed(&self) -> &'static str {
+        match self.rel100 {
+            Rel100::No => super::ALLOW_WITHOUT_PRACK,
+            Rel100::Yes | Rel100::PeerSupported | Rel100::Required => super::ALLOW,
+        }
+    }
+    /// Extensions for Supported in our INVITEs and where a call is sent on (RFC 7044 §4.2).
+    pub(crate) fn supported_with_history(&self) -> String {
+        format!("{}, histinfo", self.supported())
+    }
     /// Extensions for Supported in its calls.
     pub(crate) fn supported(&self) -> String {
         let timers = self.timers.policy != ::sip::session::Policy::No;

@@ -467,7 +467,11 @@ impl SipDriver {
     fn forwarded(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
         let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) else { return };
         let view = message.view();
-        sent_on(core, leg.channel, &view);
+        // Whoever follows says so, once for both.
+        if let (Some(redirecting), Some(entry)) = (identity::redirected_by(&view), core.get_mut(leg.channel))
+        {
+            entry.redirecting = redirecting;
+        }
         if leg.endpoint.redirect == super::Redirect::UriPjsip {
             let line = format!("'{}' sends the call to nobody whom we can call", leg.endpoint.name);
             return core.log(call::Level::Notice, "chan_pjsip", &line);
@@ -547,6 +551,7 @@ impl SipDriver {
         let answer = match status {
             405 => Answer::new(status).headers(&allow),
             415 => Answer::new(status).headers(&accept),
+            200 if method == Method::Options => Answer::new(status).headers(&super::ABILITIES),
             // RFC 6086 §4.2.2: no package is welcome here.
             469 => Answer::new(status).headers(&[("Recv-Info", "")]),
             _ => Answer::new(status),
@@ -579,10 +584,15 @@ impl SipDriver {
             },
             (None, None) if view.method() != Method::Invite => Ok((None, None)),
             (None, None) => {
-                // Whoever asks for all that there is hears of all formats, and of our address.
+                // Whoever asks what there is hears of our address, and holds nobody any more: our offer says sendrecv.
                 leg.media.set_direct(None);
+                leg.held = false;
+                if !leg.endpoint.silent_hold {
+                    core.push_event(leg.channel, ChanEvent::Unhold);
+                }
                 if self.config.offers_all_when_asked {
                     leg.media.set_formats(leg.endpoint.allow);
+                    leg.media.offer_all();
                 }
                 Ok((Some(self.standing_offer(handle)), None))
             }
@@ -613,11 +623,19 @@ impl SipDriver {
                 }
                 let mut headers = leg.timer.answer(&view, core.now);
                 headers.push(("Supported", leg.endpoint.supported()));
+                if leg.endpoint.rel100 == super::Rel100::No {
+                    headers.push(("Allow", leg.endpoint.allowed().to_owned()));
+                }
                 headers
             }
             None => Vec::new(),
         };
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let party = if timed { self.standing_party(core, handle) } else { Vec::new() };
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(n, v)| (*n, v.as_str()))
+            .chain(party.iter().map(|(n, v)| (n.as_str(), v.as_str())))
+            .collect();
         let answer = Answer::new(200).headers(&headers);
         let answer = match &sdp {
             Some(sdp) => answer.body(Body::sdp(sdp)),
@@ -699,9 +717,9 @@ fn digit_of(text: &str) -> Option<Digit> {
     }
 }
 
-/// The peer sends the call on: whoever dialled learns by whom, when Diversion or History-Info says it.
+/// The peer sends the call on (181): whoever dialled learns where to, when Diversion or History-Info says it.
 fn sent_on(core: &mut Core, channel: base::ChannelId, message: &Message<'_>) {
-    let Some(redirecting) = identity::redirected_by(message) else { return };
+    let Some(redirecting) = identity::sent_on_by(message) else { return };
     if let Some(entry) = core.get_mut(channel) {
         entry.redirecting.clone_from(&redirecting);
     }

@@ -134,13 +134,17 @@ pub(crate) fn is_number(user: &str) -> bool {
 
 /// From of our INVITE.
 pub(crate) fn from(endpoint: &Endpoint, connected: &PartyId, own_host: &str, default_user: &str) -> String {
-    let hidden = connected.number_presentation.is_hidden();
+    // Who has no number is as unknown as who withholds it, unless the site calls him something.
+    let unknown = connected.number().is_empty() && endpoint.from_user.is_empty();
+    let hidden = connected.number_presentation.is_hidden() || unknown;
     let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
     let (name, number) = match (hidden, connected.number()) {
         (true, _) => ("Anonymous", "anonymous"),
         (false, "") => (connected.name(), default_user),
         (false, number) => (connected.name(), number),
     };
+    // A user that the site has set is nobody's name.
+    let name = if endpoint.from_user.is_empty() || hidden { name } else { "" };
     let name = if connected.name_presentation.is_hidden() && !hidden { "" } else { name };
     let user = if endpoint.from_user.is_empty() { number } else { &endpoint.from_user };
     let host = if hidden && endpoint.from_domain.is_empty() { "anonymous.invalid" } else { host };
@@ -179,24 +183,56 @@ pub(crate) fn redirections(
     }
     let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
     let by = name_addr(from.name(), from.number(), host, endpoint.user_eq_phone);
-    let known = REASONS.iter().find(|(word, ..)| *word == redirecting.reason);
-    let (_, reason, status) = *known.unwrap_or(&REASONS[0]);
-    let privacy = if hidden { "full" } else { "off" };
+    let (reason, status) = reason_of(redirecting);
     if endpoint.send_diversion {
-        let count = match redirecting.count {
-            0 => String::new(),
-            count => format!(";counter={count}"),
-        };
-        headers.push((
-            "Diversion".to_owned(),
-            format!("{by};reason={reason};privacy={privacy};screen=no{count}"),
-        ));
+        let privacy = if hidden { ";privacy=full" } else { "" };
+        headers.push(("Diversion".to_owned(), format!("{by};reason={reason}{privacy}")));
     }
     if endpoint.send_history {
+        // Both URIs are made of the request's own To.
         let private = if hidden { "?Privacy=history" } else { "" };
-        let uri = by.rsplit_once('<').map_or("", |(_, uri)| uri.trim_end_matches('>'));
-        headers.push(("History-Info".to_owned(), format!("<{uri}{private}>;index=1")));
-        headers.push(("History-Info".to_owned(), format!("<{target};cause={status}>;index=1.1")));
+        let host = target.rsplit_once('@').map_or(own_host, |(_, host)| host);
+        let entry = |party: &PartyId| name_addr(party.name(), party.number(), host, endpoint.user_eq_phone);
+        let first = entry(from);
+        let first = first.trim_end_matches('>');
+        headers.push(("History-Info".to_owned(), format!("{first}{private}>;index=1")));
+        let to = &redirecting.to;
+        let last = if to.number().is_empty() { format!("<{target}>") } else { entry(to) };
+        let last = last.trim_end_matches('>');
+        headers.push(("History-Info".to_owned(), format!("{last};cause={status}>;index=1.1")));
+    }
+    headers
+}
+
+/// A reason as Diversion has it, and the cause of History-Info.
+fn reason_of(redirecting: &Redirecting) -> (&'static str, u16) {
+    let known = REASONS.iter().find(|(word, ..)| *word == redirecting.reason);
+    let (_, reason, status) = *known.unwrap_or(&REASONS[0]);
+    (reason, status)
+}
+
+/// What a 181 or 3xx says of where the call is sent on to: here Diversion names the new target.
+pub(crate) fn sent_on_to(
+    endpoint: &Endpoint,
+    redirecting: &Redirecting,
+    own_host: &str,
+) -> Vec<(String, String)> {
+    let mut headers = vec![("Supported".to_owned(), "histinfo".to_owned())];
+    let (from, to) = (&redirecting.from, &redirecting.to);
+    let host = if endpoint.from_domain.is_empty() { own_host } else { &endpoint.from_domain };
+    let shown = |party: &PartyId| !party.number_presentation.is_hidden() || endpoint.trust_id_outbound;
+    let named = |party: &PartyId| name_addr(party.name(), party.number(), host, endpoint.user_eq_phone);
+    let (reason, status) = reason_of(redirecting);
+    if endpoint.send_diversion && !to.number().is_empty() && shown(to) {
+        headers.push(("Diversion".to_owned(), format!("{};reason={reason}", named(to))));
+    }
+    if endpoint.send_history && !from.number().is_empty() && shown(from) {
+        headers.push(("History-Info".to_owned(), format!("{};index=1", named(from))));
+        if !to.number().is_empty() && shown(to) {
+            let to = named(to);
+            let to = to.trim_end_matches('>');
+            headers.push(("History-Info".to_owned(), format!("{to};cause={status}>;index=1.1")));
+        }
     }
     headers
 }
@@ -246,6 +282,15 @@ pub(crate) fn redirected_by(message: &Message<'_>) -> Option<Redirecting> {
         reason: word.map_or("unknown", |(word, ..)| word).to_owned(),
         count: u32::try_from(before.len()).unwrap_or(u32::MAX),
     })
+}
+
+/// Where a 181 says that the call goes: from whom we called to whom its Diversion names, which there is the new target.
+pub(crate) fn sent_on_by(message: &Message<'_>) -> Option<Redirecting> {
+    let told = redirected_by(message)?;
+    let is_diverted = message.has(HeaderName::Diversion);
+    let called = message.to().map(|to| party(&to)).unwrap_or_default();
+    let (from, to) = if is_diverted { (called, told.from) } else { (told.from, told.to) };
+    Some(Redirecting { orig: told.orig, from, to, reason: told.reason, count: told.count })
 }
 
 /// Redirections of one request that are looked at; a call that was sent on more often is in a circle.

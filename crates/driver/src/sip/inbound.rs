@@ -266,6 +266,11 @@ impl SipDriver {
             let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
             return self.refuse(&incoming, &Answer::new(status).headers(&headers));
         }
+        let unknown = self.stack.unknown_extensions(&incoming.message.view());
+        if !unknown.is_empty() {
+            let headers = [("Unsupported", unknown.as_str()), ("Supported", super::SUPPORTED)];
+            return self.refuse(&incoming, &Answer::new(420).headers(&headers));
+        }
         let spread = core.random() as u32;
         let (now, calls) = (core.now, core.call_count());
         if let Err(refused) = core.admission.admit(calls, spread, now) {
@@ -345,7 +350,7 @@ impl SipDriver {
     ) -> Option<ChannelId> {
         let source = incoming.source;
         let (media, stream, agreed) = self.open_session(core, incoming, endpoint)?;
-        let contact = self.contact(source, &exten);
+        let contact = self.own_contact(source, endpoint);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let dialog = match self.stack.accept_invite(incoming, &accept, core.now) {
             Ok(dialog) if self.legs.by_dialog(dialog).is_none() => dialog,
@@ -361,6 +366,8 @@ impl SipDriver {
             }
         };
         self.in_hand.dialog = Some(dialog);
+        // The caller stops repeating its INVITE, however long the dialplan takes to begin.
+        self.with_stack(core, |stack, now, out| stack.trying(dialog, now, out));
         let format = agreed.as_ref().and_then(|a| a.primary()).map_or(FormatId::ULAW, |p| p.format);
         let formats = agreed.as_ref().map_or(endpoint.allow, |a| a.formats());
         let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
@@ -428,6 +435,7 @@ impl SipDriver {
         }
         core.set_variable(channel, "SIPDOMAIN", &domain.unwrap_or_default());
         self.in_hand = Begun::default();
+        self.note_withdrawal(core, handle);
         Some(channel)
     }
     /// Opens the stream and answers the offer, if there is one; what cannot be has been refused.
@@ -462,6 +470,8 @@ impl SipDriver {
                 core.media(Command::Close { stream });
                 let line = format!("offer of '{}' refused: {why}", endpoint.name);
                 core.log(Level::Notice, "chan_pjsip", &line);
+                // The number is there: that is said before anybody looks at the offer.
+                self.refuse(incoming, &Answer::new(100));
                 self.refuse(incoming, &Answer::new(why.status().code()));
                 None
             }
@@ -475,21 +485,18 @@ impl SipDriver {
         let Some(dialog) = leg.dialog else { return };
         leg.stage = Stage::Up;
         leg.awaits_answer = leg.media.agreed().is_none();
-        let (channel, endpoint, flow) = (leg.channel, leg.endpoint.clone(), leg.flow);
+        let (channel, endpoint) = (leg.channel, leg.endpoint.clone());
         let sdp = self.description(core, handle);
-        let connected = core.get(channel).map(|c| c.connected.clone()).unwrap_or_default();
-        let host = self.own_host(flow);
-        let mut headers = match endpoint.send_connected_line {
-            true => identity::assertions(&endpoint, &connected, &host, "called"),
-            false => Vec::new(),
-        };
+        let mut headers = self.shown_party(core, handle);
         headers.extend(self.added_headers(handle));
+        let is_sent_on = headers.iter().any(|(name, _)| name == "Supported");
         if let Some(leg) = self.legs.get_mut(handle) {
-            leg.told = Some(connected);
             let invite = leg.invite.clone();
             let timed = invite.map(|invite| leg.timer.answer(&invite.view(), core.now)).unwrap_or_default();
             headers.extend(timed.into_iter().map(|(name, value)| (name.to_owned(), value)));
-            headers.push(("Supported".to_owned(), endpoint.supported()));
+            if !is_sent_on {
+                headers.push(("Supported".to_owned(), endpoint.supported()));
+            }
         }
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(200).headers(&headers).body(Body::sdp(&sdp));
@@ -499,18 +506,47 @@ impl SipDriver {
         }
         self.watch_session(handle);
     }
-    /// Who rings, for the responses to a call that is not answered.
+    /// Who is at our end, for the responses to an INVITE: as things stand or, where the endpoint is not to be told of
+    /// changes (`send_connected_line=no`), as the first response has said.
     fn shown_party(&mut self, core: &Core, handle: u64) -> Vec<(String, String)> {
-        let Some(leg) = self.legs.get_mut(handle).filter(|leg| leg.endpoint.send_connected_line) else {
-            return Vec::new();
-        };
+        let Some(leg) = self.legs.get_mut(handle) else { return Vec::new() };
         let Some(party) = core.get(leg.channel).map(|c| c.connected.clone()) else { return Vec::new() };
         let (endpoint, flow) = (leg.endpoint.clone(), leg.flow);
         leg.told = Some(party.clone());
-        identity::assertions(&endpoint, &party, &self.own_host(flow), "called")
+        if !endpoint.send_connected_line && !leg.shown.is_empty() {
+            return leg.shown.clone();
+        }
+        let headers = identity::assertions(&endpoint, &party, &self.own_host(flow), "called");
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.shown.clone_from(&headers);
+        }
+        headers
     }
+    /// What the dialplan has added, and what a forwarding has: that stays on every response after the 181.
     fn added_headers(&self, handle: u64) -> Vec<(String, String)> {
-        self.legs.get(handle).map(|leg| leg.headers.clone()).unwrap_or_default()
+        let Some(leg) = self.legs.get(handle) else { return Vec::new() };
+        let allow = (leg.endpoint.rel100 == Rel100::No)
+            .then(|| ("Allow".to_owned(), leg.endpoint.allowed().to_owned()));
+        leg.headers.iter().chain(&leg.sent_on).cloned().chain(allow).collect()
+    }
+    /// Headers of the response that refuses a call: who is at our end, and what the provisional ones have said.
+    pub(crate) fn refusal_headers(&mut self, core: &Core, handle: u64) -> Vec<(String, String)> {
+        let mut headers = self.shown_party(core, handle);
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.has_rung) else { return headers };
+        headers.push(("Allow".to_owned(), leg.endpoint.allowed().to_owned()));
+        headers.extend(leg.sent_on.iter().cloned());
+        headers
+    }
+    /// What the 487 says, should the caller withdraw the call: the stack sends it by itself.
+    fn note_withdrawal(&mut self, core: &Core, handle: u64) {
+        let mut headers = self.refusal_headers(core, handle);
+        let Some(leg) = self.legs.get(handle) else { return };
+        if !leg.endpoint.suppress_reason {
+            headers.push(("Reason".to_owned(), "Q.850;cause=0".to_owned()));
+        }
+        if let Some(dialog) = leg.dialog {
+            self.stack.set_withdrawal(dialog, headers);
+        }
     }
     /// A provisional response, with a session for early media. Without an offer there is none before the 200: ours may
     /// only stand in a response that is acknowledged (RFC 3261 §13.2.1).
@@ -521,7 +557,7 @@ impl SipDriver {
         if leg.indicated == 183 && !after_progress {
             return;
         }
-        leg.indicated = status;
+        (leg.indicated, leg.has_rung) = (status, true);
         let with_session = with_session && leg.media.agreed().is_some();
         let sdp = if with_session { self.description(core, handle) } else { Vec::new() };
         let mut headers = self.shown_party(core, handle);
@@ -535,6 +571,7 @@ impl SipDriver {
             false => stack.answer(dialog, &answer, now, out),
         })
         .ok();
+        self.note_withdrawal(core, handle);
     }
     /// Our description for a response: the answer to their offer, or our offer when they made none.
     fn description(&mut self, core: &mut Core, handle: u64) -> Vec<u8> {
@@ -597,7 +634,8 @@ fn unsuitable(invite: &Message<'_>, endpoint: &Endpoint) -> Option<(u16, Headers
         |tag: &[u8]| invite.lists(HeaderName::Supported, tag) || invite.lists(HeaderName::Require, tag);
     match endpoint.rel100 {
         Rel100::No if invite.lists(HeaderName::Require, b"100rel") => {
-            return Some((420, vec![("Unsupported", "100rel".to_owned())]));
+            let supported = ("Supported", endpoint.supported());
+            return Some((420, vec![("Unsupported", "100rel".to_owned()), supported]));
         }
         Rel100::Required if !supports(b"100rel") => {
             return Some((421, vec![("Require", "100rel".to_owned())]));

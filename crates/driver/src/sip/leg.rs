@@ -62,6 +62,12 @@ pub(crate) struct Leg {
     pub(crate) described_by: Option<Box<[u8]>>,
     /// The last status of our INVITE.
     pub(crate) status: u16,
+    /// A provisional response other than 100 went out.
+    pub(crate) has_rung: bool,
+    /// The identity that our responses have shown last.
+    pub(crate) shown: Vec<(String, String)>,
+    /// What a 181 has said of where the call was sent on to.
+    pub(crate) sent_on: Vec<(String, String)>,
     /// Whether 180 or 183 went out, so that the same is not said twice.
     pub(crate) indicated: u16,
     /// The peer holds us.
@@ -138,6 +144,9 @@ impl Leg {
             challenges: 0,
             described_by: None,
             status: 0,
+            has_rung: false,
+            shown: Vec::new(),
+            sent_on: Vec::new(),
             indicated: 0,
             held: false,
             timer,

@@ -85,7 +85,17 @@ use register::Registrations;
 use ways::Ways;
 
 /// Methods we serve.
-const ALLOW: &str = "OPTIONS, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, INFO, MESSAGE, REFER, SUBSCRIBE, NOTIFY, PUBLISH, REGISTER";
+const ALLOW: &str = "OPTIONS, REGISTER, SUBSCRIBE, NOTIFY, PUBLISH, INVITE, ACK, BYE, CANCEL, UPDATE, PRACK, MESSAGE, INFO, REFER";
+
+/// The same in calls of endpoints without `100rel`.
+const ALLOW_WITHOUT_PRACK: &str =
+    "OPTIONS, REGISTER, SUBSCRIBE, NOTIFY, PUBLISH, INVITE, ACK, BYE, CANCEL, UPDATE, MESSAGE, INFO, REFER";
+
+/// Extensions outside calls, where no endpoint has chosen.
+const SUPPORTED: &str = "100rel, timer, replaces, norefersub";
+
+/// Packages that can be subscribed to here (RFC 6665 §8.2.2).
+const ALLOW_EVENTS: &str = "message-summary, presence, dialog, refer";
 
 /// Extensions that every call supports, beside those that endpoints choose.
 const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
@@ -93,6 +103,20 @@ const EXTENSIONS: &[&str] = &["replaces", "norefersub"];
 /// Bodies we read.
 const ACCEPT: &str = "application/sdp, multipart/mixed, application/dtmf-relay, application/dtmf, application/media_control+xml, \
      application/vnd.etsi.aoc+xml, text/plain";
+
+/// Documents that OPTIONS lists: those that are read here and those that subscriptions give.
+const ACCEPT_ALL: &str = "application/sdp, application/simple-message-summary, application/pidf+xml, application/xpidf+xml, \
+     application/cpim-pidf+xml, application/dialog-info+xml, application/simple-message-summary, application/pidf+xml, \
+     application/dialog-info+xml, message/sipfrag;version=2.0";
+
+/// What an answer to OPTIONS says (RFC 3261 §11.2).
+const ABILITIES: [(&str, &str); 5] = [
+    ("Accept", ACCEPT_ALL),
+    ("Allow", ALLOW),
+    ("Supported", SUPPORTED),
+    ("Accept-Encoding", "identity"),
+    ("Accept-Language", "en"),
+];
 
 /// What an INVITE has begun so far and nobody else would undo.
 #[derive(Default)]
@@ -661,8 +685,16 @@ impl SipDriver {
         let at = if user.is_empty() { "" } else { "@" };
         match flow.protocol {
             ::sip::stack::Protocol::Udp => format!("<sip:{user}{at}{host}>"),
+            // In capitals as the field spells it; RFC 3261 §19.1.4 compares without regard to case.
+            tcp @ (::sip::stack::Protocol::Tcp | ::sip::stack::Protocol::Tls) => {
+                format!("<sip:{user}{at}{host};transport={}>", tcp.parameter().to_uppercase())
+            }
             other => format!("<sip:{user}{at}{host};transport={}>", other.parameter()),
         }
+    }
+    /// Contact in a dialog with an endpoint that came by this flow: without a user, unless the endpoint is to see one.
+    fn own_contact(&self, flow: Flow, endpoint: &Endpoint) -> String {
+        self.contact(flow, &endpoint.contact_user)
     }
     fn leg_of(&mut self, channel: ChannelId, core: &Core) -> Option<&mut Leg> {
         let handle = core.get(channel)?.handle;
@@ -675,12 +707,8 @@ fn stack_config(config: &Config) -> ::sip::stack::Config {
         timers: config.timers,
         product: config.user_agent.clone(),
         allow: ALLOW.to_owned(),
-        supported: ["100rel", "timer", "eventlist"]
-            .iter()
-            .chain(EXTENSIONS)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", "),
+        supported: SUPPORTED.to_owned(),
+        allow_events: ALLOW_EVENTS.to_owned(),
         ..::sip::stack::Config::default()
     }
 }

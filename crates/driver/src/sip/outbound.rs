@@ -378,10 +378,19 @@ impl SipDriver {
     }
 
     /// Hops that a call on behalf of this one may take: one less than it came with, so that a circle of servers ends
-    /// (RFC 7332 §4).
-    fn hops_left(&self, core: &Core, caller: ChannelId) -> Option<u8> {
+    /// (RFC 7332 §4). The call of a phone that is registered where it comes from begins here, and has them all.
+    fn hops_left(&mut self, core: &Core, caller: ChannelId) -> Option<u8> {
+        let most = self.config.max_forwards;
         let came = core.get(caller)?.hops?;
-        Some(came.saturating_sub(1).min(self.config.max_forwards))
+        let leg = self.leg_of(caller, core).map(|leg| (leg.endpoint.clone(), leg.flow.remote));
+        let is_phone = leg.is_some_and(|(endpoint, source)| {
+            let bindings = |name: &Rc<str>| self.registrations.registrar.bindings(name);
+            endpoint.aors.iter().flat_map(bindings).any(|binding| binding.source.remote == source)
+        });
+        if is_phone && came >= most {
+            return None;
+        }
+        Some(came.saturating_sub(1).min(most))
     }
     /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
     pub(crate) fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
@@ -603,9 +612,13 @@ impl SipDriver {
         let from = identity::from(&endpoint, &connected, domain, &config.default_from_user);
         let mut identities = identity::assertions(&endpoint, &connected, &own_host, "calling");
         if let Some(redirecting) = core.get(channel).map(|c| &c.redirecting) {
-            identities.extend(identity::redirections(&endpoint, redirecting, &own_host, &leg.target));
+            let to = to_uri(&leg.target);
+            identities.extend(identity::redirections(&endpoint, redirecting, &own_host, &to));
         }
-        identities.push(("Supported".to_owned(), endpoint.supported()));
+        identities.push(("Supported".to_owned(), endpoint.supported_with_history()));
+        if endpoint.rel100 == Rel100::No {
+            identities.push(("Allow".to_owned(), endpoint.allowed().to_owned()));
+        }
         if endpoint.rel100 == Rel100::Required {
             identities.push(("Require".to_owned(), "100rel".to_owned()));
         }
@@ -618,8 +631,8 @@ impl SipDriver {
         let from = ask::with_params(from, &leg.from_params);
         let target = leg.target.clone();
         let to = match endpoint.user_eq_phone {
-            true => with_phone(without_params(&target).to_owned()),
-            false => without_params(&target).to_owned(),
+            true => with_phone(to_uri(&target)),
+            false => to_uri(&target),
         };
         let to = format!("<{to}>");
         let (added, routes) = (leg.headers.clone(), leg.routes.clone());
@@ -852,9 +865,43 @@ pub(crate) fn without_params(uri: &str) -> &str {
     uri.get(..end).unwrap_or(uri)
 }
 
+/// The URI as From and To have it: without parameters, headers and port (RFC 3261 §19.1.1, table 1).
+pub(crate) fn to_uri(uri: &str) -> String {
+    without_port(without_params(uri))
+}
+
+/// The URI without its port.
+pub(crate) fn without_port(uri: &str) -> String {
+    let port = Uri::parse(uri.as_bytes()).and_then(|uri| uri.port_range());
+    let without = port.and_then(|(from, to)| Some([uri.get(..from)?, uri.get(to..)?].concat()));
+    without.unwrap_or_else(|| uri.to_owned())
+}
+
+/// The user part of a URI; empty without one.
+pub(crate) fn user_of(uri: &str) -> String {
+    let user = Uri::parse(uri.as_bytes()).map(|uri| identity::text(&uri.user_decoded()));
+    user.unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rfc3261_19_1_1_a_uri_of_from_and_to_has_neither_port_nor_parameters() {
+        for (uri, expected) in [
+            ("sip:bob@192.0.2.1:5060", "sip:bob@192.0.2.1"),
+            ("sip:bob@192.0.2.1:5070;transport=tcp", "sip:bob@192.0.2.1"),
+            ("sips:bob@example.com:5061?a=b", "sips:bob@example.com"),
+            ("sip:bob@[2001:db8::1]:5060", "sip:bob@[2001:db8::1]"),
+            ("sip:bob@[2001:db8::1]", "sip:bob@[2001:db8::1]"),
+            ("sip:bob:secret@example.com:5060", "sip:bob:secret@example.com"),
+            ("sip:192.0.2.1:5060", "sip:192.0.2.1"),
+            ("sip:example.com", "sip:example.com"),
+        ] {
+            assert_eq!(to_uri(uri), expected, "{uri}");
+        }
+    }
 
     #[test]
     fn a_dialled_number_replaces_the_user_of_the_contact() {

@@ -8,7 +8,7 @@ use call::Core;
 
 use super::SipDriver;
 use super::config::Endpoint;
-use super::outbound::{REDIRECTS_MAX, Route, without_params};
+use super::outbound::{REDIRECTS_MAX, Route, to_uri, user_of};
 
 /// A request on its way, for as long as it may be challenged or sent elsewhere.
 pub(crate) struct Sent {
@@ -119,8 +119,7 @@ impl SipDriver {
         };
         let mut sent = 0;
         for route in routes {
-            let host = self.own_host(route.flow);
-            let from = super::identity::name_addr("", &self.config.default_from_user, &host, false);
+            let from = self.own_from(&endpoint, "", &route);
             let request = Request { method: Method::Notify, from, headers: &headers, body };
             sent += usize::from(self.send_outside(core, &endpoint, route, &request));
         }
@@ -140,6 +139,22 @@ impl SipDriver {
             .collect()
     }
 
+    /// What we are called in a request outside calls: as the endpoint wants it, else as whoever it is for, else by
+    /// `default_from_user`.
+    fn user_towards(&self, endpoint: &Endpoint, uri: &str) -> String {
+        let names = [endpoint.from_user.clone(), user_of(uri)];
+        names
+            .into_iter()
+            .find(|user| !user.is_empty())
+            .unwrap_or_else(|| self.config.default_from_user.clone())
+    }
+    /// From of such a request, without tag; `user` goes before all others when there is one.
+    pub(crate) fn own_from(&self, endpoint: &Endpoint, user: &str, route: &Route) -> String {
+        let own_host = self.own_host(route.flow);
+        let host = if endpoint.from_domain.is_empty() { &own_host } else { &endpoint.from_domain };
+        let towards = self.user_towards(endpoint, &route.uri);
+        super::identity::name_addr("", if user.is_empty() { &towards } else { user }, host, false)
+    }
     /// Sends a request outside calls. A challenge is answered once with the endpoint's `outbound_auth`. `false`: it could
     /// not leave.
     pub(crate) fn send_outside(
@@ -149,7 +164,7 @@ impl SipDriver {
         route: Route,
         request: &Request<'_>,
     ) -> bool {
-        let to = format!("<{}>", without_params(&route.uri));
+        let to = format!("<{}>", to_uri(&route.uri));
         let follows = request.method == Method::Message && endpoint.follows_messages;
         let errand = follows.then(|| Box::new(Errand::new(request, &to, &route.uri)));
         self.send_by(core, route, request, &to, Sent { endpoint: endpoint.clone(), errand })
@@ -163,11 +178,11 @@ impl SipDriver {
         sent: Sent,
     ) -> bool {
         let endpoint = sent.endpoint.clone();
-        let user = if endpoint.contact_user.is_empty() {
-            &self.config.default_from_user
-        } else {
-            &endpoint.contact_user
+        let user = match endpoint.contact_user.as_str() {
+            "" => self.user_towards(&endpoint, &route.uri),
+            user => user.to_owned(),
         };
+        let user = user.as_str();
         let contact = self.contact(route.flow, user);
         let mut ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, user));
         if request.method == Method::Message {

@@ -214,7 +214,7 @@ impl SipDriver {
         let ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, &key.0));
         let host = self.own_host(route.flow);
         let from = identity::name_addr("", &key.0, &host, false);
-        let to = format!("<{}>", route.uri);
+        let to = format!("<{}>", super::outbound::to_uri(&route.uri));
         let contact = self.contact(route.flow, &key.0);
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
         let request = Outgoing {
@@ -256,6 +256,19 @@ impl SipDriver {
         if let Some(probe) = self.requests.get_mut(&request) {
             (probe.sent, probe.flow, probe.until) = (now, flow, until);
         }
+    }
+    /// A contact has registered: it is asked at once, where it is asked at all, and then at its AOR's frequency.
+    pub(crate) fn probe_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
+        let key: ContactKey = (Rc::from(aor), Rc::from(uri));
+        let Some(rules) = self.config.aors.get(aor).filter(|rules| rules.qualify_frequency > 0) else {
+            return;
+        };
+        let next = core.now + Duration::from_secs(u64::from(rules.qualify_frequency));
+        let generation = self.qualify.generation.wrapping_add(1);
+        let Some(state) = self.qualify.contacts.get_mut(&key) else { return };
+        (self.qualify.generation, state.generation) = (generation, generation);
+        self.qualify.due.push(Reverse((next, generation, key.clone())));
+        self.probe(core, &key);
     }
     /// A question was challenged: it is asked once more with the endpoint's login, where the AOR wants that and there is
     /// one; else the challenge is an answer as any other.

@@ -4,7 +4,8 @@
 //! Where a phone sends somebody is text of a stranger: it is looked up in the dialplan as a dialled number is, and what a
 //! dialplan may put into a dial string is put together here from checked parts.
 
-use std::collections::{BTreeSet, HashMap};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ::sip::header::{Event as EventHeader, Replaces};
 use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId};
@@ -21,15 +22,15 @@ use super::leg::Stage;
 use super::{SipDriver, identity};
 
 /// Seconds in which a transferer is told how it goes: longer than anybody lets it ring.
-const TELL_SECONDS: u32 = 300;
+const TELL_SECONDS: u32 = 600;
+/// How long after the REFER a transferer may end his call himself (RFC 5589 §6); after that he is sent BYE.
+const REST: Duration = Duration::from_secs(60);
 /// Extension for targets that only another server knows.
 const EXTERNAL: &str = "external_replaces";
 
 /// What a transferer is told of one REFER.
 struct Referral {
     machine: Notifier,
-    /// `Event` of its NOTIFYs.
-    event: String,
     /// Status that the next NOTIFY tells.
     status: u16,
     /// The NOTIFY that is out.
@@ -37,8 +38,6 @@ struct Referral {
     /// Number under which the call of whoever was transferred is followed.
     token: u64,
     until: Instant,
-    /// The channel is gone; BYE follows the last NOTIFY.
-    parted: bool,
 }
 
 /// All REFERs of which somebody is still told, one a dialog.
@@ -51,11 +50,14 @@ pub(crate) struct Referrals {
     next: u64,
     /// REFERs of ours that have no final response.
     ours: HashMap<ClientId, DialogId>,
+    /// Dialogs whose transferer has no channel any more, or will have none, and when he is sent BYE.
+    resting: BTreeMap<DialogId, Instant>,
 }
 
 impl Referrals {
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| *at)
+        let rest = self.resting.values().min().copied();
+        self.deadlines.first().map(|(at, _)| *at).into_iter().chain(rest).min()
     }
     /// Whether this is a NOTIFY of a REFER, or a REFER of ours.
     pub(crate) fn owns(&self, request: ClientId) -> bool {
@@ -102,6 +104,8 @@ enum Plan {
     Attended { place: ChannelId, newcomer: ChannelId, second: ChannelId },
     /// A conference hears what the transferer's other channel is in: another conference, or an application.
     Coupled { places: [ChannelId; 2] },
+    /// The dialplan has no such extension: the call stays as it is, and the transferer is told.
+    Nowhere,
 }
 
 impl SipDriver {
@@ -136,16 +140,33 @@ impl SipDriver {
         let silent = view
             .header(HeaderName::ReferSub)
             .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"false"));
-        let headers = [("Refer-Sub", "false")];
-        let answer = Answer::new(202);
-        let answer = if silent { answer.headers(&headers) } else { answer };
+        let asked = view.has(HeaderName::ReferSub);
+        let nowhere = matches!(plan, Plan::Nowhere);
+        let supported = endpoint.supported();
+        let headers = [
+            ("Refer-Sub", if silent { "false" } else { "true" }),
+            ("Supported", supported.as_str()),
+            ("Expires", "600"),
+        ];
+        // Whom nobody tells later is told the outcome at once.
+        let (status, headers) = match (silent, asked) {
+            (true, _) if nowhere => (404, &headers[..1]),
+            (true, _) => (200, &headers[..2]),
+            (false, true) => (202, &headers[..]),
+            (false, false) => (202, &headers[1..]),
+        };
+        let answer = Answer::new(status).headers(headers);
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
         let follows = !silent
             && endpoint.refer_progress
-            && !matches!(plan, Plan::Attended { .. } | Plan::Coupled { .. } | Plan::Park { .. });
+            && !matches!(
+                plan,
+                Plan::Attended { .. } | Plan::Coupled { .. } | Plan::Park { .. } | Plan::Nowhere
+            );
         // The seat has to be there until somebody else sits in it, and who parks is told the space.
-        let stays = matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. } | Plan::Park { .. });
+        let stays =
+            matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. } | Plan::Park { .. } | Plan::Nowhere);
         self.referrals.next += 1;
         let token = self.referrals.next;
         match plan {
@@ -167,10 +188,14 @@ impl SipDriver {
             }
             Plan::Attended { place, newcomer, second } => attended(core, channel, (place, newcomer, second)),
             Plan::Coupled { places } => core.request_coupling(Coupling { places }),
+            Plan::Nowhere => {}
+        }
+        if !nowhere {
+            self.referrals.resting.insert(dialog, core.now + REST);
         }
         if !silent {
-            let number = view.cseq().map_or(0, |cseq| cseq.number);
-            self.begin_referral(core, dialog, (token, number), follows);
+            let outcome = if nowhere { 404 } else { 200 };
+            self.begin_referral(core, dialog, token, (!follows).then_some(outcome));
         }
         if !stays {
             core.request_hangup(channel, Cause::NORMAL_CLEARING);
@@ -234,32 +259,26 @@ impl SipDriver {
                 }
                 Ok(Plan::Blind { to, transferee, external })
             }
-            Reach::Partial | Reach::None | Reach::Separator(_) => Err(404),
+            Reach::Partial | Reach::None | Reach::Separator(_) => Ok(Plan::Nowhere),
         }
     }
 
-    /// Begins to tell the transferer how it goes; without `follows` that it is done.
-    fn begin_referral(
-        &mut self,
-        core: &mut Core,
-        dialog: DialogId,
-        (token, number): (u64, u32),
-        follows: bool,
-    ) {
+    /// Begins to tell the transferer how it goes: that it is tried, and the outcome at once when that is known already.
+    fn begin_referral(&mut self, core: &mut Core, dialog: DialogId, token: u64, outcome: Option<u16>) {
         let mut steps = Vec::new();
-        let (machine, status) = match follows {
-            true => (Notifier::start(TELL_SECONDS, core.now, &mut steps), 100),
-            false => (Notifier::once(Reason::NoResource, &mut steps), 200),
-        };
+        let machine = Notifier::start(TELL_SECONDS, core.now, &mut steps);
         let until = machine.deadline().unwrap_or(core.now);
-        let event = format!("refer;id={number}");
-        let referral = Referral { machine, event, status, out: None, token, until, parted: false };
+        let referral = Referral { machine, status: 100, out: None, token, until };
         self.referrals.all.insert(dialog, referral);
-        if follows {
+        if outcome.is_none() {
             self.referrals.by_token.insert(token, dialog);
-            self.referrals.deadlines.insert((until, dialog));
         }
+        self.referrals.deadlines.insert((until, dialog));
         self.referral_steps(core, dialog, steps);
+        if let (Some(outcome), Some(referral)) = (outcome, self.referrals.all.get_mut(&dialog)) {
+            referral.status = outcome;
+            self.turn_referral(core, dialog, Input::End(Reason::NoResource));
+        }
     }
 
     /// Tells transferers how the calls of those whom they sent have come on. The shard's owner calls it each turn.
@@ -282,6 +301,18 @@ impl SipDriver {
             self.referrals.deadlines.remove(&(at, dialog));
             self.turn_referral(core, dialog, Input::Timeout);
         }
+        let over = |at: &Instant| *at <= core.now;
+        let rested: Vec<DialogId> =
+            self.referrals.resting.iter().filter(|(_, at)| over(at)).map(|(dialog, _)| *dialog).collect();
+        for dialog in rested {
+            self.referrals.resting.remove(&dialog);
+            // Whose channel is there still has a call.
+            if self.legs.by_dialog(dialog).is_none() {
+                self.referrals.forget(dialog);
+                let reason = [("Reason", "Q.850;cause=16")];
+                self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 603, &reason, now, out)).ok();
+            }
+        }
     }
     fn turn_referral(&mut self, core: &mut Core, dialog: DialogId, input: Input) {
         let mut steps = Vec::new();
@@ -294,15 +325,8 @@ impl SipDriver {
         for step in steps {
             match step {
                 Output::Notify(standing) => self.tell_referral(core, dialog, standing),
-                Output::Gone => {
-                    if self.referrals.forget(dialog).is_some_and(|referral| referral.parted) {
-                        let reason = [("Reason", "Q.850;cause=16")];
-                        self.with_stack(core, |stack, now, out| {
-                            stack.hang_up(dialog, 603, &reason, now, out)
-                        })
-                        .ok();
-                    }
-                }
+                // His call is his to end.
+                Output::Gone => drop(self.referrals.forget(dialog)),
             }
         }
     }
@@ -311,8 +335,8 @@ impl SipDriver {
         let status = Status::new(referral.status).unwrap_or(Status::OK);
         let body = format!("SIP/2.0 {} {}\r\n", status.code(), status.phrase());
         let standing = standing.to_string();
-        let event = referral.event.clone();
-        let headers: [Header<'_>; 2] = [("Event", &event), ("Subscription-State", &standing)];
+        let headers: [Header<'_>; 3] =
+            [("Event", "refer"), ("Subscription-State", &standing), ("Allow-Events", super::ALLOW_EVENTS)];
         let body = Body { content_type: "message/sipfrag;version=2.0", bytes: body.as_bytes() };
         let sent = self.with_stack(core, |stack, now, out| {
             stack.request_inside(dialog, (Method::Notify, &headers, Some(body)), now, out)
@@ -344,11 +368,12 @@ impl SipDriver {
     }
     /// The dialog of a transferer has ended: there is nobody to tell.
     pub(crate) fn referral_lost(&mut self, dialog: DialogId) {
+        self.referrals.resting.remove(&dialog);
         self.referrals.forget(dialog);
     }
-    /// The channel of a transferer goes. Whether its dialog stays until he has been told all.
-    pub(crate) fn is_referral_open(&mut self, dialog: DialogId) -> bool {
-        self.referrals.all.get_mut(&dialog).map(|referral| referral.parted = true).is_some()
+    /// The channel of a transferer goes. Whether its dialog stays, so that he is told all and ends it himself.
+    pub(crate) fn is_referral_open(&self, dialog: DialogId) -> bool {
+        self.referrals.resting.contains_key(&dialog)
     }
 
     /// An INVITE that replaces a call (RFC 3891 §3). `true`: it was one, and has been seen to.
@@ -458,7 +483,7 @@ impl SipDriver {
 fn failure(cause: Cause) -> u16 {
     match cause {
         // Whoever was sent has given up, or has heard all there was.
-        Cause::NONE | Cause::NORMAL_CLEARING => 487,
+        Cause::NONE | Cause::NORMAL_CLEARING => 503,
         cause => cause.to_sip(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use ::sip::header::Contact;
-use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
+use ::sip::registrar::{Cause, Registrar, Rules};
 use ::sip::stack::{Answer, ConnectionId, Flow, Incoming};
 use ::sip::{Message, Uri};
 use base::Instant;
@@ -175,13 +175,12 @@ impl SipDriver {
                 let is_bound = bound.into_iter().any(|binding| binding.outbound && binding.source == source);
                 let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
                 let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
+                let expires = message.expires().map(|asked| rules(aor).granted(asked).to_string());
+                let expires = expires.iter().map(|value| ("Expires", value.as_str()));
+                let contacts = contacts.iter().map(|c| ("Contact", c.as_str()));
                 let headers: Vec<(&str, &str)> =
-                    contacts.iter().map(|c| ("Contact", c.as_str())).chain(paths).chain(of_flow).collect();
+                    contacts.chain(expires).chain(paths).chain(of_flow).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
-            }
-            Err(Refusal::TooBrief(seconds)) => {
-                let seconds = seconds.to_string();
-                self.refuse(&incoming, &Answer::new(423).headers(&[("Min-Expires", &seconds)]));
             }
             Err(refusal) => {
                 let line = format!("registration of '{}' refused: {refusal:?}", aor.name);
@@ -229,6 +228,7 @@ impl SipDriver {
             match change.cause {
                 Cause::Added => {
                     self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now);
+                    self.probe_new_contact(core, &change.aor, &change.binding.uri);
                     self.tell_new_contact(core, &change.aor, &change.binding.uri);
                 }
                 // Another flow may have the same contact.
@@ -238,7 +238,8 @@ impl SipDriver {
                         self.qualify.remove(&change.aor, &change.binding.uri);
                     }
                 }
-                Cause::Refreshed => {}
+                // Whoever comes back may have forgotten what he knew.
+                Cause::Refreshed => self.tell_new_contact(core, &change.aor, &change.binding.uri),
             }
             if change.cause != Cause::Refreshed {
                 let why = if change.cause == Cause::Expired { " due to expiration" } else { "" };
@@ -310,13 +311,7 @@ impl SipDriver {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
         let exten = super::inbound::exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;
-        let accept = [
-            ("Accept", super::ACCEPT),
-            ("Accept-Encoding", "identity"),
-            ("Accept-Language", "en"),
-            ("Allow", super::ALLOW),
-        ];
-        self.refuse(&incoming, &Answer::new(if there { 200 } else { 404 }).headers(&accept));
+        self.refuse(&incoming, &Answer::new(if there { 200 } else { 404 }).headers(&super::ABILITIES));
     }
     /// A request outside dialogs that nobody here serves; strangers are challenged like for any other.
     pub(crate) fn not_served(&mut self, core: &mut Core, mut incoming: Incoming) {
@@ -324,7 +319,8 @@ impl SipDriver {
             return;
         }
         let status = match incoming.message.view().method() {
-            method if method.known().is_some() => 405,
+            // No call has it (RFC 3261 §15.1.2).
+            ::sip::Method::Bye => 481,
             _ => 501,
         };
         self.refuse(&incoming, &Answer::new(status).headers(&[("Allow", super::ALLOW)]));

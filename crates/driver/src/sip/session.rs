@@ -38,6 +38,8 @@ pub(crate) struct Media {
     holds: bool,
     /// What our next offer begins with.
     lead: Option<FormatId>,
+    /// Our next offer has all formats, also those that are not in use.
+    offers_all: bool,
     /// Its streams that are passed through, by their slots.
     pub(crate) passed: Vec<Option<Passed>>,
     ssrc: u32,
@@ -70,6 +72,7 @@ impl Media {
             direct: None,
             holds: false,
             lead: None,
+            offers_all: false,
             passed: Vec::new(),
             // The truncations take different bits of a random number.
             ssrc: random as u32,
@@ -117,14 +120,17 @@ impl Media {
             ..Local::new(formats, self.advertised, self.port)
         }
     }
-    /// Our offer. One inside the call begins with the format in use, so that nothing changes by it.
+    /// Our offer. One inside the call has the formats in use, so that nothing changes by it.
     pub(crate) fn offer(&mut self, terms: &Terms<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         let passed = passed::offered(&self.passed);
         let mut local = Local { passed: &passed, ..self.local(terms, false) };
-        let used = self.agreed().and_then(Negotiated::primary).map(|sent| sent.format);
-        if let Some(first) = self.lead.or(used).filter(|format| local.formats.contains(*format)) {
-            local.formats = core::iter::once(first).chain(local.formats.iter()).collect();
+        let used = self.agreed().filter(|_| !self.offers_all && self.direct.is_none());
+        let used = used.map(Negotiated::formats).filter(|used| !used.is_empty());
+        let lead = self.lead.filter(|format| local.formats.contains(*format));
+        if used.is_some() || lead.is_some() {
+            let rest = used.unwrap_or(local.formats);
+            local.formats = lead.into_iter().chain(rest.iter()).collect();
         }
         self.negotiator.offer(&local, &mut out);
         out
@@ -170,7 +176,7 @@ impl Media {
     }
     /// What is sent is what the new agreement has first.
     fn begin(&mut self) {
-        (self.followed, self.follows, self.lead) = (None, 0, None);
+        (self.followed, self.follows, self.lead, self.offers_all) = (None, 0, None, false);
     }
     /// The peer sends this format from here on; whether what we send follows.
     pub(crate) fn follow(&mut self, format: FormatId, endpoint: &Endpoint) -> bool {
@@ -255,6 +261,10 @@ impl Media {
     /// What they say from here on.
     pub(crate) fn set_direct(&mut self, direct: Option<Direct>) {
         self.direct = direct;
+    }
+    /// The next offer has all formats.
+    pub(crate) fn offer_all(&mut self) {
+        self.offers_all = true;
     }
     /// Formats of our offers.
     pub(crate) fn formats(&self) -> FormatSet {

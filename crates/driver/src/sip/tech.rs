@@ -75,6 +75,8 @@ impl Tech for SipDriver {
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         self.fax_leaves(core, handle);
+        let unanswered = self.legs.get(handle).is_some_and(|leg| leg.stage == Stage::Ringing);
+        let mut headers = if unanswered { self.refusal_headers(core, handle) } else { Vec::new() };
         let Some(leg) = self.legs.remove(handle) else { return };
         if let (Some(stream), true) = (leg.stream, core.services.log.enabled(super::TOTALS_LEVEL)) {
             let name = core.get(channel).map(|c| c.name.clone()).unwrap_or_default();
@@ -89,20 +91,20 @@ impl Tech for SipDriver {
         }
         // A CANCEL tells phones that the call was not missed (RFC 3326 §3.1).
         let elsewhere = cause == Cause::ANSWERED_ELSEWHERE && leg.stage == Stage::Calling;
-        let reason = match elsewhere {
-            true => "SIP;cause=200;text=\"Call completed elsewhere\"".to_owned(),
-            false => format!("Q.850;cause={}", cause.0),
-        };
-        let headers = [("Reason", reason.as_str())];
-        let silent = (cause == Cause::NONE && leg.stage != Stage::Calling)
-            || (leg.endpoint.suppress_reason && !elsewhere);
-        let headers = if silent { &headers[..0] } else { &headers[..] };
+        let mut reason = |value: String| headers.push(("Reason".to_owned(), value));
+        if elsewhere {
+            reason("SIP;cause=200;text=\"Call completed elsewhere\"".to_owned());
+        }
+        if !leg.endpoint.suppress_reason {
+            reason(format!("Q.850;cause={}", cause.0));
+        }
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let status = refusal_status(cause);
         let is_told = !matches!(cause, Cause::NONE | Cause::NORMAL_CLEARING | Cause::ANSWERED_ELSEWHERE);
         if let Some(entry) = core.get_mut(channel).filter(|_| is_told) {
             entry.tech_cause.get_or_insert(status);
         }
-        self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, headers, now, out)).ok();
+        self.with_stack(core, |stack, now, out| stack.hang_up(dialog, status, &headers, now, out)).ok();
     }
     fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool {
         let Some(leg) = self.leg_of(channel, core) else { return true };
@@ -270,9 +272,9 @@ impl SipDriver {
         }
         let (flow, stage, dialog) = (leg.flow, leg.stage, leg.dialog);
         if stage == Stage::Ringing {
-            // The next response says it, at once where the endpoint wants that.
-            let status = leg.indicated;
-            if endpoint.rpid_immediate && status >= 180 && !party.number().is_empty() {
+            // The next response says it, at once where the endpoint wants that: by ringing, or by progress of what rings.
+            let status = if leg.indicated == 0 && !endpoint.inband_progress { 180 } else { 183 };
+            if endpoint.rpid_immediate && !party.number().is_empty() {
                 leg.indicated = 0;
                 self.provisional(core, handle, status, status == 183);
             }
@@ -284,7 +286,8 @@ impl SipDriver {
         match (stage, dialog) {
             (Stage::Up, Some(dialog)) => {
                 leg.told = Some(party.clone());
-                let by_update = endpoint.connected_by_update && leg.peer_updates;
+                // A peer that takes UPDATE is spared another offer, whichever method the site prefers.
+                let by_update = leg.peer_updates;
                 let timer = leg.timer.ask().into_iter().map(|(name, value)| (name.to_owned(), value));
                 let headers: Vec<(String, String)> = headers.into_iter().chain(timer).collect();
                 let sent = match by_update {
@@ -316,16 +319,16 @@ impl SipDriver {
         let (endpoint, flow) = (leg.endpoint.clone(), leg.flow);
         let Some(redirecting) = core.get(leg.channel).map(|c| c.redirecting.clone()) else { return };
         let host = self.own_host(flow);
-        let target = identity::name_addr("", redirecting.to.number(), &host, endpoint.user_eq_phone);
-        let target = target.trim_matches(['<', '>']);
-        let headers = identity::redirections(&endpoint, &redirecting, &host, target);
+        let headers = identity::sent_on_to(&endpoint, &redirecting, &host);
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        let before = leg.headers.len();
-        leg.headers.extend(headers);
+        // Once for each forwarding.
+        if headers == leg.sent_on {
+            return;
+        }
+        leg.sent_on = headers;
         let status = std::mem::replace(&mut leg.indicated, 0);
         self.provisional(core, handle, 181, false);
         if let Some(leg) = self.legs.get_mut(handle) {
-            leg.headers.truncate(before);
             // What was said before needs not be said again.
             leg.indicated = status;
         }

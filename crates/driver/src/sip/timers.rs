@@ -101,8 +101,9 @@ impl SipDriver {
         body: Option<Body<'_>>,
     ) -> Result<(), Refused> {
         let supported = self.supported_in(dialog);
-        let mut all = vec![("Supported", supported.as_str())];
-        all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
+        let party = self.legs.by_dialog(dialog).map(|handle| self.standing_party(core, handle));
+        let party = party.unwrap_or_default();
+        let all = with_party(&supported, headers, &party);
         let sent = self.with_stack(core, |stack, now, out| {
             stack.request_inside(dialog, (Method::Update, &all, body), now, out)
         });
@@ -132,10 +133,21 @@ impl SipDriver {
         headers: &[(impl AsRef<str>, String)],
     ) -> Result<(), Refused> {
         let dialog = self.legs.get(handle).and_then(|leg| leg.dialog).ok_or(Refused::Gone)?;
-        let supported = self.supported_in(dialog);
-        let mut all = vec![("Supported", supported.as_str())];
-        all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
+        let leg = self.legs.get(handle).ok_or(Refused::Gone)?;
+        let supported = leg.endpoint.supported_with_history();
+        let party = self.standing_party(core, handle);
+        let all = with_party(&supported, headers, &party);
         self.with_stack(core, |stack, now, out| stack.reinvite(dialog, &all, Some(Body::sdp(sdp)), now, out))
+    }
+    /// Who is at our end of a call that is up: every request and response that may change the session says it, where the
+    /// endpoint is told of changes.
+    pub(crate) fn standing_party(&self, core: &Core, handle: u64) -> Vec<(String, String)> {
+        let Some(leg) = self.legs.get(handle).filter(|leg| leg.endpoint.send_connected_line) else {
+            return Vec::new();
+        };
+        let Some(party) = core.get(leg.channel).map(|channel| &channel.connected) else { return Vec::new() };
+        let role = if leg.target.is_empty() { "called" } else { "calling" };
+        super::identity::assertions(&leg.endpoint, party, &self.own_host(leg.flow), role)
     }
     fn supported_in(&self, dialog: DialogId) -> String {
         let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
@@ -169,10 +181,7 @@ impl SipDriver {
             }
             // They said that they take UPDATE and do not: the other way is left.
             Ok((405 | 501, _)) => {
-                leg.peer_updates = false;
-                if leg.endpoint.connected_by_update {
-                    leg.told = None;
-                }
+                (leg.peer_updates, leg.told) = (false, None);
                 self.direct_crossed(core, handle);
                 self.refresh_session(core, handle);
             }
@@ -201,6 +210,22 @@ impl SipDriver {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).is_ok()
     }
+}
+
+/// Supported, these headers, and of the identity what they do not say already.
+fn with_party<'a>(
+    supported: &'a str,
+    headers: &'a [(impl AsRef<str>, String)],
+    party: &'a [(String, String)],
+) -> Vec<(&'a str, &'a str)> {
+    let mut all = vec![("Supported", supported)];
+    all.extend(headers.iter().map(|(name, value)| (name.as_ref(), value.as_str())));
+    for (name, value) in party {
+        if all.iter().all(|(said, _)| said != name) {
+            all.push((name, value));
+        }
+    }
+    all
 }
 
 /// Whether a message says that its sender takes UPDATE; `None` when it says nothing.

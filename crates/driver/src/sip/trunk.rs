@@ -552,7 +552,7 @@ impl SipDriver {
         headers.extend(armed(&self.config.clone(), trunk, core.random()));
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let routes: Vec<&str> = route.routes.iter().map(String::as_str).collect();
-        let account = format!("<{}>", config.client_uri);
+        let account = format!("<{}>", super::outbound::without_port(&config.client_uri));
         let request = Outgoing {
             method: Method::Register,
             target: &config.server_uri,

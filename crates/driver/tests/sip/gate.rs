@@ -300,8 +300,11 @@ fn rfc3261_8_2_what_nobody_serves_is_refused_by_name() {
         ("OPTIONS", "200"),
         ("SUBSCRIBE", "489"),
         ("PUBLISH", "489"),
-        ("NOTIFY", "481"),
-        ("REFER", "405"),
+        ("NOTIFY", "501"),
+        ("REFER", "501"),
+        ("INFO", "501"),
+        ("UPDATE", "501"),
+        ("BYE", "481"),
         ("FOO", "501"),
     ] {
         let mut lab = Lab::new(site());

@@ -18,8 +18,9 @@ fn rfc3261_13_3_a_call_is_answered_talks_and_is_ended_by_either_side() {
         let mut lab = Lab::new(site());
         let mut alice = Phone::new("alice");
         let id = alice.invite(&mut lab, "100", &offer());
+        assert_eq!(lab.tried, 1, "at once");
         lab.pass(Duration::from_millis(250));
-        assert_eq!(lab.lines(), ["100"]);
+        assert_eq!((lab.lines(), lab.tried), (vec![], 1), "and once");
         lab.indicate(id, Indication::Ringing);
         assert_eq!(lab.lines(), ["180"]);
         lab.answer(id);
@@ -27,7 +28,7 @@ fn rfc3261_13_3_a_call_is_answered_talks_and_is_ended_by_either_side() {
         assert_eq!(line(&answer), "200");
         assert!(body(&answer).contains("m=audio 10002 RTP/AVP 0 8 101"), "{}", body(&answer));
         assert!(body(&answer).contains("c=IN IP4 192.0.2.1"));
-        assert_eq!(header(&answer, "Contact"), "<sip:100@192.0.2.1:5060>");
+        assert_eq!(header(&answer, "Contact"), "<sip:192.0.2.1:5060>");
         alice.ack(&mut lab, &answer, "");
         let plan = lab.plan();
         assert_eq!(plan.remote, "198.51.100.7:4000".parse().ok());
@@ -70,9 +71,49 @@ fn a_hangup_before_the_answer_becomes_the_status_of_its_cause() {
         let refusal = lab.sent();
         assert_eq!(line(&refusal), status, "{cause:?}");
         let reason = header(&refusal, "Reason");
-        let expected = if cause == Cause::NONE { String::new() } else { format!("Q.850;cause={}", cause.0) };
-        assert_eq!(reason, expected, "{cause:?}");
+        assert_eq!(reason, format!("Q.850;cause={}", cause.0), "{cause:?}");
         lab.rest();
+    }
+}
+
+#[test]
+fn what_a_caller_is_told_before_the_answer_stands_in_the_refusal_too() {
+    let party = || call::PartyId::parse("\"Bob\" <102>");
+    for (name, connected, rings, withdrawn, status, allow, identity) in [
+        ("refused at once", false, false, false, "603", false, ""),
+        ("refused after ringing", false, true, false, "603", true, ""),
+        ("refused by somebody who is known", true, false, false, "603", false, "\"Bob\" <sip:102@192.0.2.1>"),
+        ("refused after ringing by him", true, true, false, "603", true, "\"Bob\" <sip:102@192.0.2.1>"),
+        ("withdrawn at once", false, false, true, "487", false, ""),
+        ("withdrawn after ringing", true, true, true, "487", true, "\"Bob\" <sip:102@192.0.2.1>"),
+    ] {
+        let mut config = site();
+        change(&mut config, "alice", |alice| alice.send_pai = true);
+        let mut lab = Lab::new(config);
+        let mut alice = Phone::new("alice");
+        let id = alice.invite(&mut lab, "100", &offer());
+        if connected {
+            lab.shard.core.borrow_mut().get_mut(id).unwrap().connected = party();
+        }
+        if rings {
+            lab.indicate(id, Indication::Ringing);
+            let ringing = lab.sent();
+            assert_eq!(header(&ringing, "Contact"), "<sip:192.0.2.1:5060>", "{name}");
+            assert!(header(&ringing, "Allow").starts_with("OPTIONS, REGISTER, SUBSCRIBE"), "{name}");
+            assert_eq!(header(&ringing, "P-Asserted-Identity"), identity, "{name}");
+        }
+        if withdrawn {
+            let cancel = alice.same_branch("CANCEL", "sip:100@strowger", alice.cseq, "", "");
+            lab.receive(alice.flow, cancel);
+            assert_eq!(line(&lab.sent()), "200", "{name}");
+        } else {
+            lab.finish(id, Cause::NONE);
+        }
+        let refusal = lab.sent();
+        assert_eq!(line(&refusal), status, "{name}");
+        assert_eq!(header(&refusal, "Reason"), "Q.850;cause=0", "{name}");
+        assert_eq!(header(&refusal, "Allow").is_empty(), !allow, "{name}");
+        assert_eq!(header(&refusal, "P-Asserted-Identity"), identity, "{name}");
     }
 }
 

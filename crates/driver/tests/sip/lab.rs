@@ -104,6 +104,8 @@ pub struct Lab {
     pub storyless: bool,
     /// Messages of STUN that have left.
     pub asked: Vec<(Flow, Vec<u8>)>,
+    /// How many 100 have left; nothing else tells of them.
+    pub tried: usize,
     sent: VecDeque<(Flow, OwnedMessage)>,
 }
 
@@ -262,6 +264,7 @@ impl Lab {
             now: Instant::ZERO,
             storyless: false,
             asked: Vec::new(),
+            tried: 0,
             sent: VecDeque::new(),
         };
         lab.settle();
@@ -345,7 +348,12 @@ impl Lab {
                     self.asked.push((send.flow, send.bytes.to_vec()));
                     continue;
                 }
-                self.sent.push_back((send.flow, OwnedMessage::parse(send.bytes.clone()).unwrap()));
+                let message = OwnedMessage::parse(send.bytes.clone()).unwrap();
+                if line(&message) == "100" {
+                    self.tried += 1;
+                    continue;
+                }
+                self.sent.push_back((send.flow, message));
             }
             drop(sip);
             if sends.is_empty() && self.shard.deadline() != Some(Instant::ZERO) {

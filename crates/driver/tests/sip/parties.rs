@@ -53,13 +53,13 @@ fn rfc3325_who_a_trusted_peer_says_is_there_is_shown_to_the_other_side_of_the_ca
     type Change = fn(&mut Endpoint);
     let same: Change = |_| {};
     let rows: [(&str, Change, Change, &str, Option<&str>); 8] = [
-        ("a re-INVITE shown by re-INVITE", same, same, "INVITE", Some("INVITE")),
+        ("a re-INVITE shown by UPDATE", same, same, "INVITE", Some("UPDATE")),
         ("an UPDATE shown by UPDATE", same, |e| e.connected_by_update = true, "UPDATE", Some("UPDATE")),
         ("not by who is not trusted with identities", |e| e.trust_id_inbound = false, same, "UPDATE", None),
         ("not by who is not trusted with these", |e| e.trust_connected_line = false, same, "UPDATE", None),
         ("not to who is not to hear of it", same, |e| e.send_connected_line = false, "UPDATE", None),
         ("not to who takes no identity", same, |e| e.send_pai = false, "UPDATE", None),
-        ("as Remote-Party-ID", same, |e| (e.send_pai, e.send_rpid) = (false, true), "UPDATE", Some("INVITE")),
+        ("as Remote-Party-ID", same, |e| (e.send_pai, e.send_rpid) = (false, true), "UPDATE", Some("UPDATE")),
         ("hidden from who is not trusted with that", same, same, "UPDATE Privacy: id", None),
     ];
     for (name, trunk, told, method, shown) in rows {
@@ -101,7 +101,11 @@ fn rfc3325_who_a_trusted_peer_says_is_there_is_shown_to_the_other_side_of_the_ca
 #[test]
 fn rfc3311_5_2_a_changed_party_is_told_once_the_request_in_its_way_is_over() {
     let mut lab = laboratory(|_| {}, |_| {});
-    let (b, other) = called(&mut lab, "told", "198.51.100.9:5062");
+    let (b, mut other) = called(&mut lab, "told", "198.51.100.9:5062");
+    // It says that it takes no UPDATE any more.
+    other.inside(&mut lab, "INVITE", "Allow: INVITE\r\n", &offer());
+    let answer = lab.sent();
+    other.ack(&mut lab, &answer, "");
     let carol = PartyId::parse("\"Carol\" <300>");
     let dave = PartyId::parse("\"Dave\" <400>");
     lab.indicate(b, Indication::ConnectedLine(carol));
@@ -143,8 +147,8 @@ fn rfc3891_an_attended_transfer_shows_each_of_the_two_whom_it_talks_to_now() {
 fn a_caller_that_waits_is_shown_who_rings_with_the_next_response_or_at_once() {
     for (name, immediate, send, expected) in [
         ("with the next response", false, true, vec![("180", false), ("200", true)]),
-        ("rpid_immediate", true, true, vec![("180", false), ("180", true), ("200", true)]),
-        ("send_connected_line=no", true, false, vec![("180", false), ("200", false)]),
+        ("rpid_immediate", true, true, vec![("180", false), ("183", true), ("200", true)]),
+        ("send_connected_line=no", true, false, vec![("180", false), ("200", true)]),
     ] {
         let mut config = site();
         change(&mut config, "alice", |alice| {
@@ -186,20 +190,25 @@ fn rfc5806_a_call_that_is_sent_on_is_told_to_its_caller_by_181_and_heard_from_a_
         count: 1,
         ..Redirecting::default()
     };
+    let again = sent_on.clone();
     lab.shard.core.borrow_mut().get_mut(id).unwrap().redirecting = sent_on.clone();
     lab.indicate(id, Indication::Redirecting(Box::new(sent_on)));
     let told = lab.sent();
     assert_eq!(line(&told), "181");
-    assert_eq!(
-        header(&told, "Diversion"),
-        "\"Bob\" <sip:200@192.0.2.1>;reason=user-busy;privacy=off;screen=no;counter=1"
-    );
+    assert_eq!(header(&told, "Diversion"), "<sip:300@192.0.2.1>;reason=user-busy", "where it goes");
+    assert_eq!(header(&told, "Supported"), "histinfo");
     lab.indicate(id, Indication::Ringing);
     assert!(lab.lines().is_empty(), "that it rings was said before");
+    lab.indicate(id, Indication::Redirecting(Box::new(again)));
+    assert!(lab.lines().is_empty(), "once for each forwarding");
+    lab.answer(id);
+    let answer = lab.sent();
+    let kept = [header(&answer, "Supported"), header(&answer, "Diversion")];
+    assert_eq!(kept, ["histinfo", "<sip:300@192.0.2.1>;reason=user-busy"], "what was said stays");
     // Heard.
     for (status, contact, heard) in [
         (181, "", vec!["Redirecting"]),
-        (302, "Contact: <sip:300@strowger>\r\n", vec!["Redirecting", "Forwarded", "Hangup"]),
+        (302, "Contact: <sip:300@strowger>\r\n", vec!["Forwarded", "Hangup"]),
     ] {
         let mut lab = Lab::new(site());
         lab.dial("trunk").unwrap();
@@ -215,6 +224,7 @@ fn rfc5806_a_call_that_is_sent_on_is_told_to_its_caller_by_181_and_heard_from_a_
             .collect();
         assert_eq!(words, heard, "{status}: {said:?}");
         let first = said.first().cloned().unwrap_or_default();
-        assert!(first.contains("\"200\"") && first.contains("cfb"), "{first}");
+        // A 181 names where the call goes, a 302 who sends it there.
+        assert!(status == 302 || first.contains("\"200\"") && first.contains("cfb"), "{first}");
     }
 }

@@ -50,17 +50,20 @@ fn rfc3261_14_a_reinvite_without_offer_gets_ours_and_its_ack_decides() {
     let (mut alice, id) = up(&mut lab);
     alice.inside(&mut lab, "INVITE", "", "");
     let answer = lab.sent();
+    // Our offer holds nobody.
+    assert_eq!(lab.heard(), ["Unhold"]);
     assert!(body(&answer).contains("m=audio 10002 RTP/AVP"), "{}", body(&answer));
-    alice.ack(&mut lab, &answer, &sdp_with("198.51.100.7", 4004, "8", "a=sendonly\r\n"));
+    alice.ack(&mut lab, &answer, &sdp_with("198.51.100.7", 4004, "0", "a=sendonly\r\n"));
     assert_eq!(lab.heard(), ["Hold"]);
     assert_eq!(
         (lab.plan().remote, lab.plan().format),
-        ("198.51.100.7:4004".parse().ok(), base::FormatId::ALAW)
+        ("198.51.100.7:4004".parse().ok(), base::FormatId::ULAW)
     );
-    assert_eq!(lab.shard.core.borrow().get(id).unwrap().format, base::FormatId::ALAW);
+    assert_eq!(lab.shard.core.borrow().get(id).unwrap().format, base::FormatId::ULAW);
     // An ACK that brings nothing leaves the session as it was.
     alice.inside(&mut lab, "INVITE", "", "");
     let answer = lab.sent();
+    assert_eq!(lab.heard(), ["Unhold"]);
     alice.ack(&mut lab, &answer, "");
     assert_eq!(lab.plan().remote, "198.51.100.7:4004".parse().ok());
     assert!(lab.heard().is_empty());

@@ -68,7 +68,7 @@ fn variable(lab: &Lab, id: ChannelId, variable: &str) -> String {
 }
 
 #[test]
-fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_ends_with_bye() {
+fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_the_transferer_ends_his_call() {
     for (advances, fragments, end) in [
         (
             vec![Advance::Ringing, Advance::Ringing, Advance::Connected],
@@ -79,7 +79,7 @@ fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_ends_with_bye() {
         (
             vec![Advance::Early, Advance::Failed(Cause::NONE)],
             vec!["SIP/2.0 183 Session Progress\r\n"],
-            "SIP/2.0 487 Request Terminated\r\n",
+            "SIP/2.0 503 Service Unavailable\r\n",
         ),
     ] {
         let mut lab = laboratory();
@@ -97,7 +97,7 @@ fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_ends_with_bye() {
         assert_eq!(line(&lab.sent()), "202");
         assert_eq!(
             told(&mut lab, &alice),
-            ("active;expires=300".to_owned(), "SIP/2.0 100 Trying\r\n".to_owned())
+            ("active;expires=600".to_owned(), "SIP/2.0 100 Trying\r\n".to_owned())
         );
         assert_eq!(lab.lines(), [""; 0], "the call of the transferer stays until he knows");
         let goto = lab.shard.core.borrow().get(b).and_then(|channel| channel.goto.clone());
@@ -121,8 +121,12 @@ fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_ends_with_bye() {
             }
         }
         assert_eq!(told(&mut lab, &alice), ("terminated;reason=noresource".to_owned(), end.to_owned()));
+        assert_eq!(lab.lines(), [""; 0], "RFC 5589 6: his call is his to end");
+        lab.pass(Duration::from_secs(59));
+        assert_eq!(lab.lines(), [""; 0]);
+        lab.pass(Duration::from_secs(1));
         let bye = lab.sent();
-        assert_eq!(line(&bye), "BYE");
+        assert_eq!(line(&bye), "BYE", "unless he forgets");
         alice.respond(&mut lab, &bye, 200, "", "");
         lab.finish(b, Cause::NORMAL_CLEARING);
         lab.lines();
@@ -145,7 +149,7 @@ fn rfc3515_a_phone_that_says_bye_first_or_never_answers_leaves_nothing_behind() 
             assert_eq!(lab.lines(), ["200"]);
         }
         lab.with(|_, core| core.advance(b, Advance::Connected));
-        lab.pass(Duration::from_secs(40));
+        lab.pass(Duration::from_secs(60));
         assert_eq!(lab.lines().contains(&"BYE".to_owned()), !says_bye);
         lab.finish(b, Cause::NORMAL_CLEARING);
         lab.rest();
@@ -166,8 +170,10 @@ fn rfc4488_4_who_does_not_want_to_be_told_is_not() {
         "",
     );
     let accepted = lab.sent();
-    assert_eq!((line(&accepted), header(&accepted, "Refer-Sub")), ("202".to_owned(), "false".to_owned()));
-    assert_eq!(lab.lines(), ["BYE"]);
+    assert_eq!((line(&accepted), header(&accepted, "Refer-Sub")), ("200".to_owned(), "false".to_owned()));
+    assert_eq!(lab.lines(), [""; 0]);
+    lab.pass(Duration::from_secs(60));
+    assert_eq!(lab.lines().first().map(String::as_str), Some("BYE"));
 }
 
 #[test]
@@ -179,7 +185,6 @@ fn what_cannot_be_transferred_is_refused_and_the_call_goes_on() {
         ("two of them", "alice", true, "Refer-To: <sip:1@h>\r\nRefer-To: <sip:2@h>\r\n", "400"),
         ("no URI", "alice", true, "Refer-To: nonsense\r\n", "400"),
         ("another scheme", "alice", true, "Refer-To: <http://h/>\r\n", "416"),
-        ("no such extension", "alice", true, "Refer-To: <sip:nobody@strowger>\r\n", "404"),
         ("nobody to send", "alice", false, "Refer-To: <sip:200@strowger>\r\n", "404"),
         ("allow_transfer=no", "bob", true, "Refer-To: <sip:200@strowger>\r\n", "603"),
         ("Replaces that is none", "alice", true, "Refer-To: <sip:200@h?Replaces=x>\r\n", "400"),
@@ -204,6 +209,36 @@ fn what_cannot_be_transferred_is_refused_and_the_call_goes_on() {
         assert!(lab.shard.core.borrow().get(b).is_some_and(|channel| channel.goto.is_none()), "{name}");
         assert_eq!(lab.shard.core.borrow().channel_count(), 2, "{name}");
     }
+}
+
+#[test]
+fn rfc3515_2_4_4_a_transfer_to_nowhere_is_accepted_and_told_and_the_call_goes_on() {
+    let mut lab = Lab::new(site());
+    lab.storyless = true;
+    let mut alice = Phone::new("alice");
+    let a = incoming(&mut lab, &mut alice);
+    let (b, _) = outgoing(&mut lab, "trunk");
+    lab.talk(a, b);
+    alice.inside(&mut lab, "REFER", "Refer-To: <sip:nobody@strowger>\r\nRefer-Sub: true\r\n", "");
+    let accepted = lab.sent();
+    assert_eq!(line(&accepted), "202");
+    for (name, value) in [("Expires", "600"), ("Refer-Sub", "true")] {
+        assert_eq!(header(&accepted, name), value);
+    }
+    let trying = lab.sent();
+    for (name, value) in [
+        ("Event", "refer"),
+        ("Subscription-State", "active;expires=600"),
+        ("Allow-Events", "message-summary, presence, dialog, refer"),
+    ] {
+        assert_eq!(header(&trying, name), value);
+    }
+    assert_eq!(body(&trying), "SIP/2.0 100 Trying\r\n");
+    alice.respond(&mut lab, &trying, 200, "", "");
+    let told = told(&mut lab, &alice);
+    assert_eq!(told, ("terminated;reason=noresource".to_owned(), "SIP/2.0 404 Not Found\r\n".to_owned()));
+    lab.pass(Duration::from_secs(70));
+    assert_eq!(lab.shard.core.borrow().channel_count(), 2);
 }
 
 #[test]
@@ -267,7 +302,7 @@ fn rfc3515_who_is_in_a_conference_gives_his_seat_to_whoever_answers_at_the_targe
             "",
         );
         if target.starts_with("nobody") {
-            assert_eq!(lab.lines(), ["404"], "{name}");
+            assert_eq!(lab.lines(), ["202", "NOTIFY"], "{name}");
             continue;
         }
         assert_eq!(line(&lab.sent()), "202", "{name}");
@@ -302,7 +337,7 @@ fn rfc3515_who_is_in_a_conference_gives_his_seat_to_whoever_answers_at_the_targe
             if answers { "SIP/2.0 200 OK\r\n" } else { "SIP/2.0 486 Busy Here\r\n" },
             "{name}"
         );
-        assert_eq!(lab.lines(), ["BYE"], "{name}");
+        assert_eq!(lab.lines(), [""; 0], "{name}");
         let ended = lab.shard.core.borrow().get(seat).is_some_and(|channel| channel.hangup.is_some());
         assert_eq!(ended, !answers, "{name}: the seat is empty when nobody answered");
     }
@@ -356,10 +391,12 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
         let rest: Vec<OwnedMessage> = std::iter::from_fn(|| lab.next().map(|(_, message)| message)).collect();
         let lines: Vec<String> = rest.iter().map(line).collect();
         assert_eq!(lines, ["NOTIFY", "BYE"], "told at once, and the second call ends");
-        assert_eq!(body(&rest[0]), "SIP/2.0 200 OK\r\n");
-        assert_eq!(header(&rest[0], "Subscription-State"), "terminated;reason=noresource");
+        assert_eq!(body(&rest[0]), "SIP/2.0 100 Trying\r\n");
         first.respond(&mut lab, &rest[0], 200, "", "");
-        assert_eq!(lab.lines(), ["BYE"], "then the first");
+        let (standing, fragment) = told(&mut lab, &first);
+        assert_eq!(standing, "terminated;reason=noresource");
+        assert_eq!(fragment, "SIP/2.0 200 OK\r\n");
+        assert_eq!(lab.lines(), [""; 0], "the first is his to end");
         let core = lab.shard.core.borrow();
         assert_eq!(core.channel_count(), 2, "{first_in} {second_in}");
         let mut talking: Vec<String> = core
@@ -469,9 +506,10 @@ fn rfc5589_7_an_attended_transfer_between_conferences_couples_them() {
         }
         let rest: Vec<OwnedMessage> = std::iter::from_fn(|| lab.next().map(|(_, message)| message)).collect();
         assert_eq!(rest.iter().map(line).collect::<Vec<_>>(), ["NOTIFY", "BYE"], "{name}");
-        assert_eq!(body(&rest[0]), "SIP/2.0 200 OK\r\n", "{name}");
+        assert_eq!(body(&rest[0]), "SIP/2.0 100 Trying\r\n", "{name}");
         first.respond(&mut lab, &rest[0], 200, "", "");
-        assert_eq!(lab.lines(), ["BYE"], "{name}");
+        assert_eq!(told(&mut lab, &first).1, "SIP/2.0 200 OK\r\n", "{name}");
+        assert_eq!(lab.lines(), [""; 0], "{name}");
         for (place, room) in places.into_iter().zip(rooms) {
             let is_half = self::name(&lab, place).starts_with("Local/_attended@transfer-");
             assert!(is_half, "{name}: {}", self::name(&lab, place));

@@ -53,7 +53,8 @@ fn rfc6665_4_2_1_a_lamp_is_accepted_told_at_once_and_at_each_change() {
     let mut alice = Phone::new("alice");
     let accepted = watch(&mut lab, &mut alice, 600);
     assert_eq!(header(&accepted, "Expires"), "600");
-    assert_eq!(header(&accepted, "Contact"), "<sip:600@192.0.2.1:5060>");
+    assert_eq!(header(&accepted, "Contact"), "<sip:192.0.2.1:5060>");
+    assert_eq!(header(&accepted, "Supported"), "100rel, timer, replaces, norefersub");
     assert_eq!(lab.lines(), [""; 0], "the state is told when it is known");
     tell(&mut lab, Some(DeviceState::NotInUse));
     let first = lab.sent();
@@ -299,7 +300,7 @@ fn what_may_not_be_watched_is_refused_with_the_status_that_says_why() {
             ("Allow-Events", "dialog, presence, message-summary, as-feature-event, refer"),
         ),
         ("no package", "alice", LAMP, "", "489", ("Expires", "")),
-        ("RFC 3261 21.4.7", "alice", LAMP, "Event: dialog\r\nAccept: text/plain\r\n", "406", ("Expires", "")),
+        ("RFC 6665 7.2.1", "alice", LAMP, "Event: dialog\r\nAccept: text/plain\r\n", "489", ("Expires", "")),
         (
             "RFC 6665 4.2.1.1: too brief",
             "bob",
@@ -514,7 +515,10 @@ fn rfc3842_mailboxes_are_told_to_who_subscribes_and_to_who_is_told_unasked() {
         ]
     );
     assert_eq!(header(&told[0], "Subscription-State"), "terminated");
-    assert_eq!(header(&told[0], "To"), "<sip:trunk@198.51.100.7:5062>");
+    assert_eq!(header(&told[0], "To"), "<sip:trunk@198.51.100.7>");
+    assert!(header(&told[0], "From").starts_with("<sip:trunk@192.0.2.1>"), "{}", header(&told[0], "From"));
+    assert_eq!(header(&told[0], "Contact"), "<sip:trunk@192.0.2.1:5060>");
+    assert_eq!(header(&told[0], "Allow-Events"), "message-summary, presence, dialog, refer");
     for notify in &told {
         alice.respond(&mut lab, notify, 200, "", "");
     }
@@ -602,7 +606,7 @@ fn rfc3842_5_2_what_a_provider_says_is_in_a_mailbox_of_ours() {
             None,
         ),
         ("another kind", "message-summary", "Content-Type: text/plain\r\n", "x", "415", None),
-        ("another package", "presence", summary, "Messages-Waiting: yes\r\n", "481", None),
+        ("another package", "presence", summary, "Messages-Waiting: yes\r\n", "501", None),
     ] {
         for trusted in [true, false] {
             let mut config = site();
@@ -612,7 +616,7 @@ fn rfc3842_5_2_what_a_provider_says_is_in_a_mailbox_of_ours() {
             let mut trunk = Phone::new("trunk");
             let headers = format!("Event: {event}\r\nSubscription-State: terminated\r\n{kind}");
             let answer = trunk.ask(&mut lab, "NOTIFY", "sip:trunk@strowger", &headers, body);
-            assert_eq!(line(&answer), if trusted { status } else { "481" }, "{name}");
+            assert_eq!(line(&answer), if trusted { status } else { "501" }, "{name}");
             let mailbox = lab.shard.core.borrow().mailbox("300").map(|mailbox| (mailbox.new, mailbox.old));
             assert_eq!(mailbox, expected.filter(|_| trusted), "{name}");
         }

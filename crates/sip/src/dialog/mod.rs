@@ -8,6 +8,7 @@ use crate::layer::Flow;
 use crate::message::Message;
 use crate::uri::Uri;
 use core::net::SocketAddr;
+use std::borrow::Cow;
 
 /// Most early dialogs that one INVITE of ours may have; a proxy that forks wider gets its further answers refused by BYE.
 pub(crate) const FORKS_MAX: usize = 16;
@@ -89,7 +90,7 @@ impl Dialog {
         Self {
             call_id: invite.call_id().unwrap_or_default().into(),
             local_tag: local_tag.into(),
-            local: [to, b";tag=", local_tag.as_bytes()].concat().into(),
+            local: [&*without_port(to), b";tag=", local_tag.as_bytes()].concat().into(),
             contact: contact.as_bytes().into(),
             flow,
             way: if symmetric { Way::Symmetric } else { Way::Routed },
@@ -245,7 +246,7 @@ impl Peer {
         let target = NameAddr::parse(value).map_or(&[][..], |addr| addr.uri.as_bytes());
         Self {
             tag: tag.into(),
-            value: value.into(),
+            value: without_port(value).into(),
             target: target.into(),
             routes: Box::default(),
             cseq: None,
@@ -279,6 +280,19 @@ impl Peer {
         };
         (uri, self.routes.iter().skip(skip).map(|route| route.to_vec()).chain(last))
     }
+}
+
+/// A From or To value as requests of ours have it: the URI without a port, which has no place there (RFC 3261 §19.1.1,
+/// table 1).
+fn without_port(value: &[u8]) -> Cow<'_, [u8]> {
+    let bare = NameAddr::parse(value).and_then(|addr| {
+        let uri = addr.uri.as_bytes();
+        let start = (uri.as_ptr() as usize).checked_sub(value.as_ptr() as usize)?;
+        let (from, to) = addr.uri.port_range()?;
+        let (before, after) = (value.get(..start + from)?, value.get(start + to..)?);
+        (value.get(start..start + uri.len())? == uri).then(|| [before, after].concat())
+    });
+    bare.map_or(value.into(), Cow::from)
 }
 
 /// The route set that a message with Record-Route gives.

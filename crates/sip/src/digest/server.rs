@@ -150,6 +150,9 @@ impl Gate {
         out.extend_from_slice(b"\",nonce=\"");
         out.extend_from_slice(&head);
         out.extend_from_slice(seal.as_bytes());
+        // Nothing is remembered by it, and clients return it; some expect one.
+        out.extend_from_slice(b"\",opaque=\"");
+        out.extend_from_slice(stamp.as_bytes());
         out.extend_from_slice(b"\",algorithm=");
         out.extend_from_slice(algorithm.as_str().as_bytes());
         out.extend_from_slice(b",qop=\"auth\"");

@@ -1,6 +1,6 @@
 //! Writes requests and responses, and derives ACK, CANCEL and retries from a request that we wrote.
 //!
-//! Everything we write has one shape: long header names, one header a line, `branch` last in our Via. So a request of
+//! Everything we write has one shape: long header names, one header a line, `branch` last of what names our Via. So a request of
 //! ours is read back by lines, without a parser; [`crate::Form`] spells it otherwise on its way out.
 
 use super::flow::Protocol;
@@ -69,10 +69,7 @@ impl RequestHead<'_> {
         out.push(b' ');
         out.extend_from_slice(self.uri);
         out.extend_from_slice(b" SIP/2.0\r\n");
-        via(self.protocol, self.sent_by, out);
-        out.extend_from_slice(b";branch=");
-        out.extend_from_slice(self.branch.as_bytes());
-        out.extend_from_slice(b"\r\n");
+        via(self.protocol, self.sent_by, self.branch.as_bytes(), out);
         for route in routes {
             header(out, "Route", route);
         }
@@ -86,13 +83,18 @@ impl RequestHead<'_> {
     }
 }
 
-/// A Via up to its branch.
-fn via(protocol: Protocol, sent_by: &str, out: &mut Vec<u8>) {
+/// A Via. On a connection it says that requests may come back by that (RFC 5923 §4).
+fn via(protocol: Protocol, sent_by: &str, branch: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"Via: SIP/2.0/");
     out.extend_from_slice(protocol.name().as_bytes());
     out.push(b' ');
     out.extend_from_slice(sent_by.as_bytes());
-    out.extend_from_slice(b";rport");
+    out.extend_from_slice(b";rport;branch=");
+    out.extend_from_slice(branch);
+    if matches!(protocol, Protocol::Tcp | Protocol::Tls) {
+        out.extend_from_slice(b";alias");
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 fn cseq(out: &mut Vec<u8>, sequence: u32, method: &[u8]) {
@@ -191,11 +193,8 @@ impl<'a> Written<'a> {
     /// The same request by another transport: same transaction, another Via (RFC 3261 §18.1.1).
     pub(crate) fn over(self, (protocol, sent_by): (Protocol, &str), out: &mut Vec<u8>) {
         for line in self.lines() {
-            match memchr::memmem::rfind(line, b";branch=").filter(|_| line.starts_with(b"Via: ")) {
-                Some(end) => {
-                    via(protocol, sent_by, out);
-                    out.extend_from_slice(line.split_at(end).1);
-                }
+            match branch_in(line).filter(|_| line.starts_with(b"Via: ")) {
+                Some(branch) => via(protocol, sent_by, branch, out),
                 None => out.extend_from_slice(line),
             }
         }
@@ -214,10 +213,7 @@ impl<'a> Written<'a> {
         for line in self.lines() {
             match contact {
                 _ if line.starts_with(b"Via: ") => {
-                    via(protocol, sent_by, out);
-                    out.extend_from_slice(b";branch=");
-                    out.extend_from_slice(branch.as_bytes());
-                    out.extend_from_slice(b"\r\n");
+                    via(protocol, sent_by, branch.as_bytes(), out);
                 }
                 Some(contact) if line.starts_with(b"Contact: ") => header(out, "Contact", contact),
                 _ => out.extend_from_slice(line),
@@ -243,10 +239,7 @@ impl<'a> Written<'a> {
         for line in lines {
             let is = |name: &str| line.starts_with(name.as_bytes());
             if is("Via: ") {
-                via(protocol, sent_by, out);
-                out.extend_from_slice(b";branch=");
-                out.extend_from_slice(branch.as_bytes());
-                out.extend_from_slice(b"\r\n");
+                via(protocol, sent_by, branch.as_bytes(), out);
             } else if is("CSeq: ") {
                 cseq(out, sequence, method);
             } else if is("Content-Length: ") {
@@ -263,6 +256,13 @@ impl<'a> Written<'a> {
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(self.body);
     }
+}
+
+/// The branch in a Via of ours.
+fn branch_in(line: &[u8]) -> Option<&[u8]> {
+    const NAME: &[u8] = b";branch=";
+    let rest = line.get(memchr::memmem::rfind(line, NAME)? + NAME.len()..)?;
+    rest.split(|byte| matches!(byte, b';' | b'\r' | b'\n')).next()
 }
 
 /// Whether a line is a header of one of these names.
@@ -349,7 +349,7 @@ mod tests {
         Written::new(&invite()).elsewhere(way, Some(b"<sip:alice@192.0.2.1;transport=tcp>"), &mut elsewhere);
         let expected = text(&invite())
             .replace("SIP/2.0/UDP pc33.atlanta.example", "SIP/2.0/TCP 192.0.2.1:5070")
-            .replace("z9hG4bK1", "z9hG4bK3")
+            .replace("z9hG4bK1", "z9hG4bK3;alias")
             .replace(
                 "Contact: <sip:alice@pc33.atlanta.example>",
                 "Contact: <sip:alice@192.0.2.1;transport=tcp>",

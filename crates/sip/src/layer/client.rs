@@ -106,6 +106,10 @@ impl Client {
             Machine::Other(machine) => machine.is_terminated(),
         }
     }
+    /// Whether there is somewhere else to go when this server is not there.
+    pub(super) fn has_another_way(&self) -> bool {
+        self.datagram.is_some() || !self.ways.is_empty()
+    }
     /// Whether a branch is that of this transaction, and the peer has not answered it yet: what the network says of an
     /// earlier copy of the request is out of date then.
     pub(super) fn is_meant(&self, branch: Branch) -> bool {

@@ -224,13 +224,16 @@ impl Layer {
     }
 
     /// The network says that a datagram to this peer could not be delivered, and quotes how it began (RFC 3261 §18.4). The
-    /// quotation has to hold a branch of ours, which nobody can guess: anybody can make such a message up.
+    /// quotation has to hold a branch of ours, which nobody can guess: anybody can make such a message up. With another
+    /// server left the request goes there; with none it is no answer, for whoever starts this moment gets the repetition
+    /// (RFC 3261 §17.1.1.2).
     pub(crate) fn undelivered(&mut self, flow: Flow, quoted: &[u8], now: Instant, out: &mut Vec<Output>) {
         let Some(branch) = quoted_branch(quoted) else { return };
         let fits = |client: &&Client| {
             client.is_meant(branch)
                 && client.flow.remote == flow.remote
                 && !client.flow.protocol.is_reliable()
+                && client.has_another_way()
         };
         if self.clients.get(branch.place).filter(fits).is_some() {
             self.client_failed(branch.place, now, out);

@@ -99,6 +99,8 @@ pub(crate) fn way_back(response: &[u8], flow: Flow) -> Flow {
 #[derive(Debug)]
 pub(crate) struct ReplyHead {
     lines: Box<[u8]>,
+    /// The request had no To tag, so that the one in the lines is ours.
+    adds_tag: bool,
 }
 
 impl ReplyHead {
@@ -114,7 +116,8 @@ impl ReplyHead {
         let reply = Reply { to_tag: Some(tag.as_bytes()), source: Some(source), phrase: None, force_rport };
         let _unfinished = MessageWriter::response(scratch, message, status, &reply);
         let start = memchr::memchr(b'\n', scratch).map_or(0, |at| at + 1);
-        Self { lines: scratch.get(start..).unwrap_or_default().into() }
+        let adds_tag = message.to_tag().is_none();
+        Self { lines: scratch.get(start..).unwrap_or_default().into(), adds_tag }
     }
 
     /// These lines, behind an empty one that stands for the status line.
@@ -133,9 +136,25 @@ impl ReplyHead {
         out.extend_from_slice(&self.lines);
     }
 
-    /// A whole 100.
+    /// A whole 100. Its To has the tag of the request alone: no dialog begins with it (RFC 3261 §8.2.6.2).
     pub(crate) fn trying(&self, out: &mut Vec<u8>) {
+        if !self.adds_tag {
+            self.write(Status::TRYING, "", out);
+            return super::build::finish(out, None);
+        }
+        let start = out.len();
         self.write(Status::TRYING, "", out);
+        let head = out.split_off(start);
+        for line in head.split_inclusive(|byte| *byte == b'\n') {
+            let ours = memchr::memmem::rfind(line, b";tag=").filter(|_| line.starts_with(b"To:"));
+            match ours.and_then(|at| line.get(..at)) {
+                Some(bare) => {
+                    out.extend_from_slice(bare);
+                    out.extend_from_slice(b"\r\n");
+                }
+                None => out.extend_from_slice(line),
+            }
+        }
         super::build::finish(out, None);
     }
 }

@@ -302,6 +302,15 @@ impl Layer {
         self.server_stranded(place, now, out);
     }
 
+    /// An INVITE that has heard nothing yet hears 100.
+    pub(crate) fn trying(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
+        let is_silent = |server: &&Server| server.response.is_none() && server.is_open();
+        if self.servers.get(place).filter(is_silent).is_some() {
+            self.drive_server(place, false, now, out);
+            self.settle_server(place);
+        }
+    }
+
     pub(super) fn server_failed(&mut self, place: Place, now: Instant, out: &mut Vec<Output>) {
         self.drive_server(place, true, now, out);
         self.settle_server(place);

@@ -287,6 +287,7 @@ impl Negotiator {
             return flaw.map_or_else(|| self.answer_without_stream(&session, local, out), Err);
         };
         self.crypto = crypto;
+        self.begin_as(&session);
         let (places, passed) = self.answer_passed(&session, at, local);
         self.places = places;
         self.protocol = stream.protocol.into();
@@ -309,6 +310,21 @@ impl Negotiator {
         self.offered = None;
         self.current = Some(agreed.clone());
         Ok(agreed)
+    }
+
+    /// A session that the peer has begun keeps the id that it gave: answers are told apart by their address, and peers
+    /// find them by the id.
+    fn begin_as(&mut self, session: &Session<'_>) {
+        let Some(origin) = session.origin.filter(|_| self.last.is_empty()) else { return };
+        // Below 2^63 for peers that read them as signed.
+        let signed = |value: u64| i64::try_from(value).is_ok();
+        let version = origin.version.and_then(|version| version.checked_add(1));
+        if let (Some(id), Some(version)) = (number(origin.id), version)
+            && signed(id)
+            && signed(version)
+        {
+            (self.id, self.version) = (id, version);
+        }
     }
 
     /// A later offer may end all streams by port 0, and a session without streams goes on (RFC 3264 §8.2). One that wants
@@ -611,6 +627,7 @@ impl Audio<'_> {
         if local.ptime_ms > 0 {
             write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
         }
+        push_longest(self.payloads.audio(), text);
         if let Some(Elsewhere { rtp, rtcp: Some(rtcp) }) = local.elsewhere
             && (rtcp.ip() != rtp.ip() || Some(rtcp.port()) != rtp.port().checked_add(1))
         {
@@ -629,6 +646,13 @@ pub(super) fn write_rtpmap(payload: u8, format: FormatId, text: &mut Vec<u8>) {
     let channels = if name.eq_ignore_ascii_case("opus") { "/2" } else { "" };
     // Writing to a Vec cannot fail.
     write!(text, "a=rtpmap:{payload} {name}/{clock}{channels}\r\n").ok();
+}
+
+/// Appends the longest packet that all of these formats allow.
+pub(super) fn push_longest(formats: impl Iterator<Item = FormatId>, text: &mut Vec<u8>) {
+    if let Some(longest) = formats.map(FormatId::longest_ms).min() {
+        write!(text, "a=maxptime:{longest}\r\n").ok();
+    }
 }
 
 /// The attribute of a direction.

@@ -358,6 +358,12 @@ impl PassedPlace {
                 text.extend_from_slice(b"\r\n");
             }
         }
+        if self.kind() == Kind::Audio {
+            if local.ptime_ms > 0 {
+                write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+            }
+            super::answer::push_longest(self.said.iter().map(|(_, said)| said.format), text);
+        }
         for (payload, _) in self.said.iter().filter(|_| self.kind() == Kind::Video) {
             for (_, name) in self.feedback.rows().iter().filter(|(understood, _)| *understood) {
                 write!(text, "a=rtcp-fb:{payload} {name}\r\n").ok();

@@ -73,6 +73,8 @@ pub(super) struct Call {
     pub(super) held_headers: Vec<(String, String)>,
     /// Headers of every request of ours in the dialog, ACK and CANCEL excepted.
     pub(super) standing_headers: Vec<(String, String)>,
+    /// What the 487 says when the peer withdraws its INVITE.
+    pub(super) withdrawal: Vec<(String, String)>,
     /// What our BYE carries, or our answer to the peer's: media type and content.
     pub(super) farewell: Option<(&'static str, Box<[u8]>)>,
     /// The driver has been told that the call is over, or does not want to be.
@@ -109,6 +111,7 @@ impl Call {
             bye_when_acked: false,
             held_headers: Vec::new(),
             standing_headers: Vec::new(),
+            withdrawal: Vec::new(),
             farewell: None,
             silent: false,
             reliable: Reliable::default(),

@@ -109,6 +109,8 @@ pub struct Config {
     /// Extensions (option tags, comma-separated) for Supported in INVITE and in 2xx to INVITE; a request that
     /// requires another one is refused with 420, unless it ends a dialog.
     pub supported: String,
+    /// Packages for Allow-Events in NOTIFY (RFC 6665 §8.2.2); empty for none.
+    pub allow_events: String,
     /// Hops a request of ours may take (RFC 3261 §8.1.1.6).
     pub max_forwards: u8,
 }
@@ -122,6 +124,7 @@ impl Default for Config {
             product: String::new(),
             allow: String::new(),
             supported: String::new(),
+            allow_events: String::new(),
             max_forwards: MAX_FORWARDS,
         }
     }
@@ -421,7 +424,9 @@ impl Stack {
         if self.layer.is_merged(key) {
             return self.answer_statelessly(message, source, false, &Answer::new(482), out); // §8.2.2.2
         }
-        let unknown = self.unknown_extensions(message);
+        // Who calls is asked for a password first, and who only asks hears what there is: the driver sees to both.
+        let is_asked_later = matches!(message.method(), Method::Invite | Method::Options);
+        let unknown = if is_asked_later { String::new() } else { self.unknown_extensions(message) };
         if !unknown.is_empty() {
             let headers = [("Unsupported", unknown.as_str())];
             return self.answer_statelessly(message, source, false, &Answer::new(420).headers(&headers), out); // §8.2.2.3
@@ -439,14 +444,15 @@ impl Stack {
     }
 
     /// What the peer requires and we do not support, as a list.
-    pub(super) fn unknown_extensions(&self, message: &Message<'_>) -> String {
+    pub fn unknown_extensions(&self, message: &Message<'_>) -> String {
         let supported = |tag: &[u8]| {
             self.config.supported.split(',').any(|known| known.trim().as_bytes().eq_ignore_ascii_case(tag))
         };
         // What these ask of a registrar is the driver's to do (RFC 3327 §5.3, RFC 5626 §6).
         let register = message.method() == Method::Register;
         let understood = |tag: &[u8]| {
-            register && [&b"path"[..], b"outbound"].iter().any(|known| tag.eq_ignore_ascii_case(known))
+            let more: &[&[u8]] = if register { &[b"path", b"outbound"] } else { &[b"eventlist"] };
+            more.iter().any(|known| tag.eq_ignore_ascii_case(known))
         };
         let unknown = message.values(HeaderName::Require).filter(|tag| !supported(tag) && !understood(tag));
         unknown.map(String::from_utf8_lossy).collect::<Vec<_>>().join(", ")
@@ -520,7 +526,7 @@ impl Stack {
         }
         let tag = self.tag_for(message);
         let reply = Reply {
-            to_tag: Some(tag.as_bytes()),
+            to_tag: Some(tag.as_bytes()).filter(|_| status != Status::TRYING),
             source: Some(source.remote),
             phrase: (!answer.reason.is_empty()).then_some(answer.reason.as_bytes()),
             force_rport,
@@ -541,7 +547,8 @@ impl Stack {
             build::header(bytes, "Contact", contact);
             for (name, value) in [("Allow", &self.config.allow), ("Supported", &self.config.supported)] {
                 let own = answer.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-                if answer.status >= 200 && !value.is_empty() && !own {
+                let is_said = answer.status >= 200 || name == "Allow";
+                if is_said && !value.is_empty() && !own {
                     build::header(bytes, name, value.as_bytes());
                 }
             }

@@ -57,6 +57,19 @@ impl Stack {
         }
     }
 
+    /// Says 100 at once to the INVITE that made this dialog (RFC 3261 §17.2.1), before anybody works on it.
+    pub fn trying(&mut self, dialog: DialogId, now: Instant, out: &mut Vec<Output>) {
+        let invite = self.calls.get(dialog.0).and_then(|call| call.invite_server);
+        invite.into_iter().for_each(|invite| self.layer.trying(invite, now, out));
+    }
+
+    /// Headers of the 487 that leaves by itself when the peer withdraws the INVITE that made this dialog.
+    pub fn set_withdrawal(&mut self, dialog: DialogId, headers: Vec<(String, String)>) {
+        if let Some(call) = self.calls.get_mut(dialog.0) {
+            call.withdrawal = headers;
+        }
+    }
+
     /// Answers the INVITE that made this dialog: any number of provisional responses, then one final one. After a refusal
     /// the dialog is gone.
     pub fn answer(
@@ -209,7 +222,11 @@ impl Stack {
         if !self.layer.is_open(invite) {
             return; // too late: it has no effect (§9.2)
         }
-        let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &Answer::new(487), None, now, out);
+        let call = dialog.and_then(|place| self.calls.get(place)).filter(|call| call.phase == Phase::Ringing);
+        let withdrawal = call.map(|call| call.withdrawal.clone()).unwrap_or_default();
+        let headers = held(&withdrawal);
+        let answer = Answer::new(487).headers(&headers);
+        let _ = self.respond_with(invite, Status::REQUEST_TERMINATED, &answer, None, now, out);
         let Some(dialog) = dialog else { return };
         match self.calls.get_mut(dialog) {
             Some(call) if call.phase == Phase::Ringing => {

@@ -229,6 +229,9 @@ impl Stack {
         let watch = self.watches.all.get(place).ok_or(Refused::Gone)?;
         let standing = standing.to_string();
         let mut all: Vec<Header<'_>> = vec![("Event", &watch.event), ("Subscription-State", &standing)];
+        if !self.config.allow_events.is_empty() {
+            all.push(("Allow-Events", &self.config.allow_events));
+        }
         all.extend_from_slice(headers);
         let (config, dialog) = (&self.config, &watch.dialog);
         let write = |branch: &str, bytes: &mut Vec<u8>| {
@@ -288,10 +291,10 @@ impl Stack {
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
         let expires = seconds.to_string();
-        let headers = [("Contact", contact), ("Expires", expires.as_str()), ("Require", "eventlist")];
+        let headers = [("Expires", expires.as_str()), ("Require", "eventlist")];
         let count = if is_list { headers.len() } else { headers.len() - 1 };
         let answer = Answer::new(200).headers(headers.get(..count).unwrap_or_default());
-        self.respond_with(request.0, Status::OK, &answer, None, now, out).map(drop)
+        self.respond_with(request.0, Status::OK, &answer, Some(contact.as_bytes()), now, out).map(drop)
     }
 
     /// A SUBSCRIBE with a To tag: whether it belongs to a subscription.

@@ -82,8 +82,10 @@ impl Content {
             Self::Extension { extension, state, version } => {
                 let kind = kind_of(&config.body);
                 let entity = with_user(&config.server_uri, user);
-                let document = body::extension(kind, *state, &extension.exten, &entity);
-                let bytes = document.bytes(*version);
+                let document = body::extension(kind, *state, &extension.exten, &entity, None);
+                // The state of a hint is no atom that anybody would keep: its name changes with each version.
+                let unique = u128::from(*version) << 96;
+                let bytes = document.bytes(&body::Watching { version: *version, contact: &entity, unique });
                 *version = version.wrapping_add(1);
                 Some((config.body.clone(), bytes))
             }
@@ -129,9 +131,10 @@ impl Content {
 fn kind_of(content_type: &str) -> Kind {
     match content_type {
         // The name that PIDF had before RFC 3863.
-        "application/pidf+xml" | "application/cpim-pidf+xml" => Kind::Pidf { early: false },
-        "application/xpidf+xml" => Kind::Xpidf { early: false },
-        _ => Kind::DialogInfo { early: false },
+        "application/pidf+xml" => Kind::Pidf { early: false },
+        "application/cpim-pidf+xml" => Kind::Xpidf { early: false, cpim: true },
+        "application/xpidf+xml" => Kind::Xpidf { early: false, cpim: false },
+        _ => Kind::DialogInfo { early: false, pickup: false },
     }
 }
 
@@ -443,9 +446,9 @@ impl SipDriver {
             ..Endpoint::default()
         };
         let target = with_user(&item.server_uri, &key.1);
-        let uri =
-            |own: &str| format!("<{}>", if own.is_empty() { target.clone() } else { with_user(own, &key.1) });
-        let (from, to) = (uri(&item.from_uri), uri(&item.to_uri));
+        let uri = |own: &str| if own.is_empty() { target.clone() } else { with_user(own, &key.1) };
+        let bare = |own: &str| format!("<{}>", crate::sip::outbound::without_port(&uri(own)));
+        let (from, to) = (bare(&item.from_uri), bare(&item.to_uri));
         self.awaited = None;
         let Some(route) = self.route_uri(core, Some(&way), &target, None) else { return false };
         let ways = self.other_ways(&route.next, |driver, flow| driver.contact(flow, ""));

@@ -1,7 +1,7 @@
 //! The documents that watchers read: dialog-info, two forms of presence, message-summary.
 //!
-//! A document is written once for all who read the same; only the version number of dialog-info is each watcher's own, so
-//! that it stands between the two halves of a text.
+//! A document is written once for all who read the same; what is each watcher's own, such as the version of dialog-info,
+//! stands between its pieces.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -13,12 +13,13 @@ pub(crate) use ::sip::xml::escape;
 /// What a watcher reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
-    /// `application/dialog-info+xml` (RFC 4235). `early`: ringing shows while the line is in use as well.
-    DialogInfo { early: bool },
+    /// `application/dialog-info+xml` (RFC 4235). `early`: ringing shows while the line is in use as well. `pickup`: who
+    /// watches may take calls, and is told a dialog to take them by.
+    DialogInfo { early: bool, pickup: bool },
     /// `application/pidf+xml` (RFC 3863, RFC 4480). `early` as above.
     Pidf { early: bool },
-    /// `application/xpidf+xml`, as phones of the first hour read it.
-    Xpidf { early: bool },
+    /// `application/xpidf+xml`, as phones of the first hour read it; `cpim`: under the name `application/cpim-pidf+xml`.
+    Xpidf { early: bool, cpim: bool },
     /// `application/simple-message-summary` (RFC 3842).
     Summary,
     /// `application/x-as-feature-event+xml`, which [`super::features`] writes.
@@ -30,31 +31,74 @@ impl Kind {
         match self {
             Self::DialogInfo { .. } => "application/dialog-info+xml",
             Self::Pidf { .. } => "application/pidf+xml",
-            Self::Xpidf { .. } => "application/xpidf+xml",
+            Self::Xpidf { cpim: false, .. } => "application/xpidf+xml",
+            Self::Xpidf { cpim: true, .. } => "application/cpim-pidf+xml",
             Self::Summary => "application/simple-message-summary",
             Self::Features => ::sip::feature::CONTENT_TYPE,
         }
     }
 }
 
-/// A document, written once.
+/// What differs between watchers of one document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watching<'a> {
+    /// How many documents it has read before.
+    pub(crate) version: u32,
+    /// The watcher's own URI.
+    pub(crate) contact: &'a str,
+    /// A number that no other document has.
+    pub(crate) unique: u128,
+}
+
+/// A place in a document that is each watcher's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    Version,
+    Contact,
+    /// A UUID (RFC 9562 §5.4).
+    Unique,
+}
+
+/// A document, written once: pieces of text, each with what follows it for each watcher.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Document {
-    head: String,
-    /// What follows the version; `None` when there is no version in it.
-    tail: Option<String>,
+    pieces: Vec<(String, Option<Hole>)>,
 }
 
 impl Document {
+    fn plain(text: String) -> Self {
+        Self { pieces: vec![(text, None)] }
+    }
     /// The bytes for one watcher.
-    pub(crate) fn bytes(&self, version: u32) -> Vec<u8> {
-        let Some(tail) = &self.tail else { return self.head.clone().into_bytes() };
-        let mut text = String::with_capacity(self.head.len() + 10 + tail.len());
-        text.push_str(&self.head);
-        let _ = write!(text, "{version}"); // writing into a String cannot fail
-        text.push_str(tail);
+    pub(crate) fn bytes(&self, watching: &Watching<'_>) -> Vec<u8> {
+        let mut text = String::with_capacity(self.pieces.iter().map(|(text, _)| text.len() + 40).sum());
+        for (piece, hole) in &self.pieces {
+            text.push_str(piece);
+            // Writing into a String cannot fail.
+            let _ = match hole {
+                None => Ok(()),
+                Some(Hole::Version) => write!(text, "{}", watching.version),
+                Some(Hole::Contact) => write!(text, "{}", escape(watching.contact)),
+                Some(Hole::Unique) => {
+                    let [a, b, c, d] = [96, 80, 64, 48].map(|shift| (watching.unique >> shift) as u16);
+                    let a = u32::try_from(watching.unique >> 96).unwrap_or(u32::from(a));
+                    let (c, d) = (c & 0x0fff | 0x4000, d & 0x3fff | 0x8000);
+                    let e = watching.unique & 0xffff_ffff_ffff;
+                    write!(text, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+                }
+            };
+        }
         text.into_bytes()
     }
+}
+
+/// Who rings and for whom, as far as it is known: name and URI each.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Parties {
+    /// Who calls.
+    pub(crate) remote: Option<(String, String)>,
+    /// Who is called; without it the extension that is watched.
+    pub(crate) local: Option<(String, String)>,
 }
 
 /// How a state looks to watchers.
@@ -68,69 +112,53 @@ struct Look {
 
 fn look(state: DeviceState, early: bool) -> Look {
     let free = Look { dialog: "terminated", open: true, in_use: false, activity: None, note: "Ready" };
-    let talks =
-        Look { dialog: "confirmed", open: true, in_use: true, activity: Some("busy"), note: "On the phone" };
+    let activity = Some("on-the-phone");
+    let talks = Look { dialog: "confirmed", open: true, in_use: true, activity, note: "On the phone" };
     match state {
         DeviceState::Ringing => Look { dialog: "early", note: "Ringing", ..talks },
         DeviceState::RingInUse if early => Look { dialog: "early", note: "Ringing", ..talks },
-        DeviceState::RingInUse | DeviceState::InUse => talks,
-        DeviceState::Busy => Look { open: false, in_use: false, ..talks },
-        DeviceState::OnHold => Look { open: false, in_use: false, note: "On hold", ..talks },
-        DeviceState::Unavailable => Look { open: false, activity: Some("away"), note: "Unavailable", ..free },
+        DeviceState::RingInUse => Look { note: "Ringing", ..talks },
+        DeviceState::InUse | DeviceState::Busy => talks,
+        DeviceState::OnHold => Look { note: "On hold", ..talks },
+        DeviceState::Unavailable => Look { open: false, note: "Unavailable", ..free },
         DeviceState::NotInUse | DeviceState::Unknown | DeviceState::Invalid => free,
     }
 }
 
-/// Writes the document of an extension's state. `entity` is the URI that is watched.
-pub(crate) fn extension(kind: Kind, state: DeviceState, exten: &str, entity: &str) -> Rc<Document> {
+/// Writes the document of an extension's state. `entity` is the URI that is watched; of whom a call rings for nothing is
+/// said without `parties`.
+pub(crate) fn extension(
+    kind: Kind,
+    state: DeviceState,
+    exten: &str,
+    entity: &str,
+    parties: Option<&Parties>,
+) -> Rc<Document> {
     let (exten, entity) = (escape(exten), escape(entity));
     Rc::new(match kind {
-        Kind::DialogInfo { early } => {
-            let look = look(state, early);
-            let mut dialogs = format!(" <dialog id=\"{exten}\"");
-            if look.dialog == "early" {
-                dialogs.push_str(&super::pickup::attributes(&exten));
-            }
-            let _ = write!(dialogs, ">\n  <state>{}</state>\n", look.dialog);
-            if look.dialog == "early" {
-                // Who is called, and where whoever takes the call sends the INVITE: both are the extension.
-                for party in ["local", "remote"] {
-                    let _ = write!(
-                        dialogs,
-                        "  <{party}>\n   <identity>{entity}</identity>\n   <target uri=\"{entity}\"/>\n  </{party}>\n"
-                    );
-                }
-            }
-            if state == DeviceState::OnHold {
-                let _ = write!(
-                    dialogs,
-                    "  <local>\n   <target uri=\"{entity}\">\n    <param pname=\"+sip.rendering\" pvalue=\"no\"/>\n   \
-                     </target>\n  </local>\n"
-                );
-            }
-            dialogs.push_str(" </dialog>\n");
-            Document {
-                head: format!("{XML}<dialog-info xmlns=\"urn:ietf:params:xml:ns:dialog-info\" version=\""),
-                tail: Some(format!("\" state=\"full\" entity=\"{entity}\">\n{dialogs}</dialog-info>\n")),
-            }
+        Kind::DialogInfo { early, pickup } => {
+            dialog_info(&look(state, early), state, (&exten, &entity), pickup, parties)
         }
         Kind::Pidf { early } => {
             let look = look(state, early);
             let basic = if look.open { "open" } else { "closed" };
-            let activity = look.activity.map(|word| format!("<rpid:{word}/>")).unwrap_or_default();
+            let person = match look.activity {
+                Some(word) => format!(
+                    " <dm:person>\n  <rpid:activities>\n   <rpid:{word} />\n  </rpid:activities>\n </dm:person>\n"
+                ),
+                None => " <dm:person />\n".to_owned(),
+            };
             let head = format!(
-                "{XML}<presence xmlns=\"urn:ietf:params:xml:ns:pidf\" xmlns:dm=\"urn:ietf:params:xml:ns:pidf:data-model\" \
-                 xmlns:rpid=\"urn:ietf:params:xml:ns:pidf:rpid\" entity=\"{entity}\">\n <tuple id=\"{}\">\n  \
-                 <status><basic>{basic}</basic></status>\n  <contact priority=\"1\">{entity}</contact>\n </tuple>\n \
-                 <note>{}</note>\n <dm:person id=\"p{}\"><rpid:activities>{activity}</rpid:activities></dm:person>\n\
-                 </presence>\n",
-                xml_id(&exten),
+                "{XML}<presence entity=\"{entity}\" xmlns=\"urn:ietf:params:xml:ns:pidf\" \
+                 xmlns:dm=\"urn:ietf:params:xml:ns:pidf:data-model\" xmlns:rpid=\"urn:ietf:params:xml:ns:pidf:rpid\">\n \
+                 <note>{}</note>\n <tuple id=\"{exten}\">\n  <status>\n   <basic>{basic}</basic>\n  </status>\n  \
+                 <contact priority=\"1\">",
                 look.note,
-                xml_id(&exten),
             );
-            Document { head, tail: None }
+            let tail = format!("</contact>\n </tuple>\n{person}</presence>\n");
+            Document { pieces: vec![(head, Some(Hole::Contact)), (tail, None)] }
         }
-        Kind::Xpidf { early } => {
+        Kind::Xpidf { early, .. } => {
             let look = look(state, early);
             let (status, sub) = match (look.open, look.in_use) {
                 (true, true) => ("inuse", "onthephone"),
@@ -138,16 +166,70 @@ pub(crate) fn extension(kind: Kind, state: DeviceState, exten: &str, entity: &st
                 (false, _) => ("closed", "offline"),
             };
             let head = format!(
-                "<?xml version=\"1.0\"?>\n<!DOCTYPE presence PUBLIC \"-//IETF//DTD RFCxxxx XPIDF 1.0//EN\" \"xpidf.dtd\">\n\
-                 <presence>\n <presentity uri=\"{entity};method=SUBSCRIBE\"/>\n <atom atomid=\"{id}\" id=\"{id}\">\n  \
-                 <address uri=\"{entity};user=ip\" priority=\"0.80000\">\n   <status status=\"{status}\"/>\n   \
-                 <msnsubstatus substatus=\"{sub}\"/>\n  </address>\n </atom>\n</presence>\n",
-                id = xml_id(&exten),
+                "{XML}<presence>\n <presentity uri=\"{entity};method=SUBSCRIBE\" />\n <atom atomid=\""
             );
-            Document { head, tail: None }
+            let atom = format!("\" id=\"{exten}\">\n  <address uri=\"");
+            let tail = format!(
+                ";user=ip\" priority=\"0.80000\">\n   <status status=\"{status}\" />\n   \
+                 <msnsubstatus substatus=\"{sub}\" />\n  </address>\n </atom>\n</presence>\n"
+            );
+            Document { pieces: vec![(head, Some(Hole::Unique)), (atom, Some(Hole::Contact)), (tail, None)] }
         }
-        Kind::Summary | Kind::Features => Document { head: String::new(), tail: None },
+        Kind::Summary | Kind::Features => Document::plain(String::new()),
     })
+}
+
+fn dialog_info(
+    look: &Look,
+    state: DeviceState,
+    (exten, entity): (&str, &str),
+    pickup: bool,
+    parties: Option<&Parties>,
+) -> Document {
+    let rings = look.dialog == "early";
+    let mut dialogs = format!(" <dialog id=\"{exten}\"");
+    match (rings, pickup && parties.is_some()) {
+        (true, true) => dialogs.push_str(&super::pickup::attributes(exten)),
+        (true, false) => dialogs.push_str(" direction=\"recipient\""),
+        (false, _) => {}
+    }
+    dialogs.push_str(">\n");
+    // Writing into a String cannot fail.
+    let _ = match parties.filter(|_| rings) {
+        None => Ok(()),
+        // Who is called, and where whoever takes the call sends the INVITE: both are the extension.
+        Some(_) if pickup => ["remote", "local"].iter().try_for_each(|side| {
+            write!(
+                dialogs,
+                "  <{side}>\n   <identity>{entity}</identity>\n   <target uri=\"{entity}\" />\n  </{side}>\n"
+            )
+        }),
+        Some(parties) => {
+            let identity = |party: &(String, String)| match escape(&party.0) {
+                name if name.is_empty() => format!("<identity>{}</identity>", escape(&party.1)),
+                name => format!("<identity display=\"{name}\">{}</identity>", escape(&party.1)),
+            };
+            let unnamed = format!("<identity>{entity}</identity>");
+            let local = parties.local.as_ref().map_or(unnamed, identity);
+            let remote = parties.remote.as_ref().map_or(Ok(()), |remote| {
+                let (who, uri) = (identity(remote), escape(&remote.1));
+                write!(dialogs, "  <remote>\n   {who}\n   <target uri=\"{uri}\" />\n  </remote>\n")
+            });
+            remote.and(write!(dialogs, "  <local>\n   {local}\n   <target uri=\"{entity}\" />\n  </local>\n"))
+        }
+    };
+    let _ = writeln!(dialogs, "  <state>{}</state>", look.dialog);
+    if state == DeviceState::OnHold {
+        let _ = write!(
+            dialogs,
+            "  <local>\n   <target uri=\"{entity}\">\n    <param pname=\"+sip.rendering\" pvalue=\"no\" />\n   \
+             </target>\n  </local>\n"
+        );
+    }
+    dialogs.push_str(" </dialog>\n");
+    let head = format!("{XML}<dialog-info xmlns=\"urn:ietf:params:xml:ns:dialog-info\" version=\"");
+    let tail = format!("\" state=\"full\" entity=\"{entity}\">\n{dialogs}</dialog-info>\n");
+    Document { pieces: vec![(head, Some(Hole::Version)), (tail, None)] }
 }
 
 pub(super) const XML: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
@@ -161,7 +243,7 @@ pub(crate) fn summary(messages: Mailbox, account: &str) -> Rc<Document> {
         let _ = write!(head, "Message-Account: {account}\r\n");
     }
     let _ = write!(head, "Voice-Message: {}/{} (0/0)\r\n", messages.new, messages.old);
-    Rc::new(Document { head, tail: None })
+    Rc::new(Document::plain(head))
 }
 
 /// A name that an attribute of type ID may have: what else stands in it becomes `_`, and no digit begins it.
@@ -175,58 +257,94 @@ mod tests {
     use super::*;
     use DeviceState::*;
 
+    const READ: Watching<'static> =
+        Watching { version: 7, contact: "sip:carol@pbx", unique: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef };
+
+    fn text(document: &Document) -> String {
+        String::from_utf8(document.bytes(&READ)).unwrap()
+    }
+
     #[test]
     fn rfc4235_4_each_state_is_the_dialog_state_that_lamps_know() {
-        for (state, early, expected) in [
-            (NotInUse, false, "terminated"),
-            (Unavailable, false, "terminated"),
-            (Ringing, false, "early"),
-            (RingInUse, false, "confirmed"),
-            (RingInUse, true, "early"),
-            (InUse, true, "confirmed"),
-            (Busy, false, "confirmed"),
-            (OnHold, false, "confirmed"),
+        let parties = Parties {
+            remote: Some(("Al \"x\"".to_owned(), "sip:101@pbx".to_owned())),
+            local: Some((String::new(), "sip:102@pbx".to_owned())),
+        };
+        let rings = "<remote>\n   <identity display=\"Al &quot;x&quot;\">sip:101@pbx</identity>\n   \
+                     <target uri=\"sip:101@pbx\" />\n  </remote>\n  <local>\n   <identity>sip:102@pbx</identity>\n   \
+                     <target uri=\"sip:600@pbx\" />\n  </local>\n  <state>early</state>\n </dialog>\n</dialog-info>\n";
+        let unknown = "<local>\n   <identity>sip:600@pbx</identity>\n   <target uri=\"sip:600@pbx\" />\n  </local>\n  \
+                       <state>early</state>\n </dialog>\n</dialog-info>\n";
+        let held = "<state>confirmed</state>\n  <local>\n   <target uri=\"sip:600@pbx\">\n    \
+                    <param pname=\"+sip.rendering\" pvalue=\"no\" />\n   </target>\n  </local>\n </dialog>\n</dialog-info>\n";
+        let only = |state: &str| format!("<state>{state}</state>\n </dialog>\n</dialog-info>\n");
+        let nobody = Parties::default();
+        for (state, early, parties, expected) in [
+            (NotInUse, false, Some(&nobody), only("terminated")),
+            (Unavailable, false, Some(&nobody), only("terminated")),
+            (Ringing, false, Some(&parties), rings.to_owned()),
+            (Ringing, false, Some(&nobody), unknown.to_owned()),
+            (Ringing, false, None, only("early")),
+            (RingInUse, false, Some(&parties), only("confirmed")),
+            (RingInUse, true, None, only("early")),
+            (InUse, true, Some(&nobody), only("confirmed")),
+            (Busy, false, Some(&nobody), only("confirmed")),
+            (OnHold, false, Some(&nobody), held.to_owned()),
         ] {
-            let document = extension(Kind::DialogInfo { early }, state, "600", "sip:600@pbx");
-            let text = String::from_utf8(document.bytes(7)).unwrap();
-            assert!(text.contains(&format!("<state>{expected}</state>")), "{state:?}: {text}");
-            assert!(text.contains("version=\"7\" state=\"full\" entity=\"sip:600@pbx\""), "{text}");
-            assert_eq!(text.contains("direction=\"recipient\""), expected == "early", "{state:?}");
-            assert_eq!(text.contains("+sip.rendering"), state == OnHold, "{state:?}");
+            let kind = Kind::DialogInfo { early, pickup: false };
+            let text = text(&extension(kind, state, "600", "sip:600@pbx", parties));
+            let direction = if expected.contains("early") { " direction=\"recipient\"" } else { "" };
+            let head = format!(
+                "{XML}<dialog-info xmlns=\"urn:ietf:params:xml:ns:dialog-info\" version=\"7\" state=\"full\" \
+                 entity=\"sip:600@pbx\">\n <dialog id=\"600\"{direction}>\n  "
+            );
+            assert_eq!(text, format!("{head}{expected}"), "{state:?}");
         }
+        let kind = Kind::DialogInfo { early: false, pickup: true };
+        let taken = text(&extension(kind, Ringing, "600", "sip:600@pbx", Some(&parties)));
+        assert!(taken.contains("call-id=") && !taken.contains("101"), "{taken}");
     }
 
     #[test]
     fn rfc3863_4_presence_is_open_while_somebody_could_be_reached() {
-        for (state, basic, note) in [
-            (NotInUse, "open", "Ready"),
-            (InUse, "open", "On the phone"),
-            (Ringing, "open", "Ringing"),
-            (Busy, "closed", "On the phone"),
-            (Unavailable, "closed", "Unavailable"),
+        let phone =
+            "<dm:person>\n  <rpid:activities>\n   <rpid:on-the-phone />\n  </rpid:activities>\n </dm:person>";
+        for (state, basic, note, person) in [
+            (NotInUse, "open", "Ready", "<dm:person />"),
+            (Unknown, "open", "Ready", "<dm:person />"),
+            (InUse, "open", "On the phone", phone),
+            (Ringing, "open", "Ringing", phone),
+            (RingInUse, "open", "Ringing", phone),
+            (Busy, "open", "On the phone", phone),
+            (OnHold, "open", "On hold", phone),
+            (Unavailable, "closed", "Unavailable", "<dm:person />"),
         ] {
-            let document = extension(Kind::Pidf { early: false }, state, "600", "sip:600@pbx");
-            let text = String::from_utf8(document.bytes(0)).unwrap();
-            assert!(text.contains(&format!("<basic>{basic}</basic>")), "{state:?}: {text}");
-            assert!(text.contains(&format!("<note>{note}</note>")), "{state:?}: {text}");
+            let text = text(&extension(Kind::Pidf { early: false }, state, "600", "sip:600@pbx", None));
+            let expected = format!(
+                " <note>{note}</note>\n <tuple id=\"600\">\n  <status>\n   <basic>{basic}</basic>\n  </status>\n  \
+                 <contact priority=\"1\">sip:carol@pbx</contact>\n </tuple>\n {person}\n</presence>\n"
+            );
+            assert!(text.ends_with(&expected), "{state:?}: {text}");
         }
-        let old = extension(Kind::Xpidf { early: false }, InUse, "600", "sip:600@pbx");
-        assert!(
-            String::from_utf8(old.bytes(0)).unwrap().contains("<msnsubstatus substatus=\"onthephone\"/>")
-        );
+        let old =
+            text(&extension(Kind::Xpidf { early: false, cpim: true }, InUse, "600", "sip:600@pbx", None));
+        assert!(old.contains("<msnsubstatus substatus=\"onthephone\" />"), "{old}");
+        assert!(old.contains("<address uri=\"sip:carol@pbx;user=ip\" priority=\"0.80000\">"), "{old}");
+        assert!(old.contains("atomid=\"01234567-89ab-4def-8123-456789abcdef\" id=\"600\""), "{old}");
     }
 
     #[test]
     fn what_a_watcher_names_stays_text_in_xml() {
-        let document = extension(Kind::Pidf { early: false }, InUse, "1\"><x/>", "sip:1&'2@pbx");
-        let text = String::from_utf8(document.bytes(0)).unwrap();
+        let document = extension(Kind::Pidf { early: false }, InUse, "1\"><x/>", "sip:1&'2@pbx", None);
+        let text = String::from_utf8(document.bytes(&Watching { contact: "<y/>", ..READ })).unwrap();
         assert!(text.contains("entity=\"sip:1&amp;&apos;2@pbx\"") && !text.contains("<x/>"), "{text}");
+        assert!(!text.contains("<y/>"), "{text}");
     }
 
     #[test]
     fn rfc3842_5_2_a_summary_counts_voice_messages() {
         let text = |new, old, account: &str| {
-            String::from_utf8(summary(Mailbox { new, old }, account).bytes(0)).unwrap()
+            String::from_utf8(summary(Mailbox { new, old }, account).bytes(&READ)).unwrap()
         };
         assert_eq!(text(0, 3, ""), "Messages-Waiting: no\r\nVoice-Message: 0/3 (0/0)\r\n");
         assert_eq!(

@@ -11,7 +11,6 @@ use base::Instant;
 use call::Core;
 
 use crate::sip::SipDriver;
-use crate::sip::inbound::exten_of;
 
 /// Numbers of NOTIFYs, and of the documents in them, that are left out at a restart: more than can have left since the
 /// subscription was written down last.
@@ -122,8 +121,7 @@ impl SipDriver {
         let view = kept.message.view();
         let wanted = self.wanted(core, &endpoint, &view).ok()?;
         let source = self.ways.inward(&self.config, &mut self.stack, kept.source);
-        let exten = exten_of(&view, self.config.ignore_user_options);
-        let contact = self.contact(source, &exten);
+        let contact = self.own_contact(source, &endpoint);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let mark =
             SubscriptionMark { tag: kept.tag.as_str().into(), cseq: kept.cseq.saturating_add(SKIPPED) };

@@ -155,7 +155,8 @@ impl SipDriver {
         }
         let host = self.stack.subscription_names(subscription).map(|(_, flow)| flow);
         let host = host.map(|flow| self.own_host(flow)).unwrap_or_default();
-        let mark = format!("{:016x}", core.random());
+        let random = core.random();
+        let mark = format!("{random:016x}");
         let Some(watcher) = self.watchers.all.get_mut(&subscription) else { return };
         let Some(list) = &mut watcher.list else { return };
         let state = if all { "true" } else { "false" };
@@ -171,7 +172,9 @@ impl SipDriver {
             let cid = format!("{at}.{mark}@{host}");
             describe(&mut index, item, list.names, document.as_deref(), &cid);
             if let Some(document) = document {
-                push_part(&mut parts, &mark, item.kind.content_type(), &cid, &document.bytes(item.version));
+                let unique = (u128::from(random) << 64) + at as u128;
+                let read = body::Watching { version: item.version, contact: &watcher.contact, unique };
+                push_part(&mut parts, &mark, item.kind.content_type(), &cid, &document.bytes(&read));
                 item.version = item.version.wrapping_add(1);
             }
             item.changed = false;

@@ -135,7 +135,7 @@ impl SipDriver {
         let about_mail = event.is_some_and(|event| event.package.eq_ignore_ascii_case(b"message-summary"));
         let mailbox = &endpoint.watching.incoming;
         if mailbox.is_empty() || !about_mail {
-            return self.refuse(&incoming, &Answer::new(481).headers(&[("Allow", crate::sip::ALLOW)]));
+            return self.refuse(&incoming, &Answer::new(501).headers(&[("Allow", crate::sip::ALLOW)]));
         }
         let is_summary =
             view.content_type().is_some_and(|kind| kind.is("application", "simple-message-summary"));
@@ -171,17 +171,16 @@ impl SipDriver {
                 .filter(|exten| !exten.is_empty())
                 .map(|exten| account(exten, &host));
             let document = body::summary(sum(core, boxes), &account.unwrap_or_default());
-            let bytes = document.bytes(0);
-            let user = if watching.from_user.is_empty() {
-                &self.config.default_from_user
-            } else {
-                &watching.from_user
-            };
-            let from = identity::name_addr("", user, &host, false);
+            let bytes = document.bytes(&body::Watching { version: 0, contact: "", unique: 0 });
+            let from = self.own_from(endpoint, &watching.from_user, &route);
             let request = Request {
                 method: Method::Notify,
                 from,
-                headers: &[("Event", "message-summary"), ("Subscription-State", "terminated")],
+                headers: &[
+                    ("Subscription-State", "terminated"),
+                    ("Event", "message-summary"),
+                    ("Allow-Events", crate::sip::ALLOW_EVENTS),
+                ],
                 body: Some(Body { content_type: body::Kind::Summary.content_type(), bytes: &bytes }),
             };
             self.send_outside(core, endpoint, route, &request);

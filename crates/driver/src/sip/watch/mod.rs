@@ -61,6 +61,8 @@ struct Watcher {
     items: Vec<Item>,
     /// URI that is watched, as the watcher wrote it.
     entity: Rc<str>,
+    /// The watcher's own URI, as documents about presence name it.
+    contact: Rc<str>,
     /// Set when it watches a list.
     list: Option<list::Listed>,
     /// What it knows of the keys that it watches.
@@ -164,6 +166,7 @@ pub struct SubscriptionRow {
 struct Wanted {
     items: Vec<Item>,
     entity: Rc<str>,
+    contact: Rc<str>,
     list: Option<list::Listed>,
     /// What it sets.
     change: Option<::sip::feature::Change>,
@@ -199,9 +202,7 @@ impl SipDriver {
             core.log(Level::Warning, "res_pjsip_pubsub", &line);
             return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")]));
         }
-        let view = incoming.message.view();
-        let exten = exten_of(&view, self.config.ignore_user_options);
-        let contact = self.contact(incoming.source, &exten);
+        let contact = self.own_contact(incoming.source, &endpoint);
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
         let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
         // The first NOTIFY is asked for while the watcher is not written down yet; it follows below.
@@ -229,7 +230,7 @@ impl SipDriver {
         (message, source): (&OwnedMessage, Flow),
         version: u32,
     ) {
-        let Wanted { mut items, entity, list, .. } = wanted;
+        let Wanted { mut items, entity, contact, list, .. } = wanted;
         self.watchers.by_endpoint.entry(endpoint.name.clone()).or_default().insert(subscription);
         for Item { topic, version: own, .. } in &mut items {
             *own = version;
@@ -241,7 +242,9 @@ impl SipDriver {
         let began = self.beginning(subscription, message, source);
         self.watchers.keeping.touch(subscription, began.as_ref());
         let told = Default::default();
-        self.watchers.all.insert(subscription, Watcher { endpoint, items, entity, list, told, began });
+        self.watchers
+            .all
+            .insert(subscription, Watcher { endpoint, items, entity, contact, list, told, began });
     }
 
     /// What may be watched, or the status and header that refuse it.
@@ -255,13 +258,22 @@ impl SipDriver {
         let accepts = |kind: Kind| message.accepts(kind.content_type()).unwrap_or(true);
         let early = endpoint.watching.early_ringing;
         let kinds: &[Kind] = match event.package {
-            b"dialog" => &[Kind::DialogInfo { early }],
-            b"presence" => &[Kind::Pidf { early }, Kind::Xpidf { early }],
+            b"dialog" => &[Kind::DialogInfo { early, pickup: !endpoint.pickup.pickup.is_empty() }],
+            b"presence" => {
+                &[Kind::Pidf { early }, Kind::Xpidf { early, cpim: false }, Kind::Xpidf { early, cpim: true }]
+            }
             b"message-summary" => &[Kind::Summary],
             b"as-feature-event" => &[Kind::Features],
             _ => return Err(no_such_package()),
         };
-        let kind = kinds.iter().copied().find(|kind| accepts(*kind)).ok_or((406, None))?;
+        // What it names first it likes best; where it names a range, or nothing, the package's own first.
+        let named = |range: &[u8]| {
+            let range = range.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+            kinds.iter().find(|kind| range.eq_ignore_ascii_case(kind.content_type().as_bytes()))
+        };
+        let first = message.values(HeaderName::Accept).find_map(named);
+        let kind = first.or_else(|| kinds.iter().find(|kind| accepts(**kind)));
+        let kind = *kind.ok_or_else(no_such_package)?;
         let exten = exten_of(message, self.config.ignore_user_options);
         let entity: Rc<str> =
             message.to().map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default().into();
@@ -288,11 +300,15 @@ impl SipDriver {
             }
         };
         if items.is_empty() {
-            // RFC 4662 §4.1: what is a list only is nothing to who does not know lists.
+            // What is a list only is nothing to who does not know lists.
             let package = identity::text(event.package);
-            let is_list = list.is_none() && self.list_of(&exten, &package).is_some();
-            let needed = is_list.then(|| ("Require", "eventlist".to_owned()));
-            return Err((if is_list { 421 } else { 404 }, needed));
+            let named = self.config.lists.get(exten.as_str());
+            return Err(match (&list, named) {
+                // A list of which nothing is there.
+                (Some(_), _) => (500, None),
+                (None, Some(named)) if named.event != package => no_such_package(),
+                (None, _) => (404, None),
+            });
         }
         let change = if kind == Kind::Features { features::change_in(message)? } else { None };
         let seconds = granted(endpoint, message)?;
@@ -301,7 +317,9 @@ impl SipDriver {
             Some(id) => format!("{package};id={}", identity::text(id)),
             None => package,
         };
-        Ok(Wanted { items, entity, list, change, event, seconds })
+        let contact = message.from().map(|from| identity::text(from.uri.as_bytes())).unwrap_or_default();
+        let contact = super::outbound::to_uri(&contact).into();
+        Ok(Wanted { items, entity, contact, list, change, event, seconds })
     }
 
     /// A SUBSCRIBE inside a subscription: it goes on, or ends.
@@ -362,9 +380,13 @@ impl SipDriver {
             }
             return;
         };
-        let item = self.watchers.all.get_mut(&subscription).and_then(|watcher| watcher.items.first_mut());
-        let Some(item) = item else { return };
-        let bytes = document.bytes(item.version);
+        let watcher = self.watchers.all.get_mut(&subscription);
+        let Some(watcher) = watcher else { return };
+        let watcher_contact = watcher.contact.clone();
+        let Some(item) = watcher.items.first_mut() else { return };
+        let (version, contact) = (item.version, watcher_contact);
+        let unique = u128::from(core.random()) << 64 | u128::from(core.random());
+        let bytes = document.bytes(&body::Watching { version, contact: &contact, unique });
         item.version = item.version.wrapping_add(1);
         let body = Body { content_type: kind.content_type(), bytes: &bytes };
         self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], Some(body), now, out)).ok();
@@ -379,7 +401,9 @@ impl SipDriver {
         }
         let document = match topic {
             Topic::Extension(extension) => {
-                body::extension(kind, core.board.state(extension)?, &extension.exten, entity)
+                let parties = ringing_parties(core, extension, entity);
+                let state = core.board.state(extension)?;
+                body::extension(kind, state, &extension.exten, entity, Some(&parties))
             }
             Topic::Mailboxes { boxes, account } => body::summary(mailboxes::sum(core, boxes), account),
             // Each phone is told what it does not know.
@@ -556,6 +580,26 @@ impl SipDriver {
     pub fn documents_written(&self) -> u64 {
         self.watchers.written
     }
+}
+
+/// Who calls an extension and who is called there, as the channel that rings has them.
+fn ringing_parties(core: &Core, extension: &Rc<Watched>, entity: &str) -> body::Parties {
+    let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
+    let host = entity.rsplit_once('@').map_or("", |(_, host)| host);
+    let rings = core.board.devices(extension).find_map(|device| {
+        let device = pickup::as_channels_are_named(device);
+        core.find_ringing(nobody, call::pickup::Ringing::Named(&device))
+    });
+    let Some(channel) = rings.and_then(|id| core.get(id)) else { return body::Parties::default() };
+    let named = |party: &call::PartyId| match party.number_presentation.is_hidden() {
+        _ if party.number().is_empty() => None,
+        true => Some(("anonymous".to_owned(), "sip:anonymous@anonymous.invalid".to_owned())),
+        false => {
+            let uri = identity::name_addr("", party.number(), host, false);
+            Some((party.name().to_owned(), uri.trim_matches(['<', '>']).to_owned()))
+        }
+    };
+    body::Parties { remote: named(&channel.connected), local: named(&channel.caller) }
 }
 
 /// Seconds that a watcher gets, or the status that tells him to ask for more (RFC 6665 §4.2.1.1).

@@ -65,7 +65,7 @@ impl SipDriver {
 }
 
 /// A device as the names of its channels begin.
-fn as_channels_are_named(device: &str) -> String {
+pub(super) fn as_channels_are_named(device: &str) -> String {
     match device.split_once('/') {
         Some((tech, rest)) if tech.eq_ignore_ascii_case("SIP") => format!("PJSIP/{rest}"),
         _ => device.to_owned(),

@@ -70,8 +70,14 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         codecs: Codecs {
             incoming_offer: incoming_offer(from),
             outgoing_offer: outgoing_offer(from),
-            incoming_answer: codec_prefs(from.codec_prefs_incoming_answer),
-            outgoing_answer: codec_prefs(from.codec_prefs_outgoing_answer),
+            incoming_answer: match from.outgoing_call_offer_pref {
+                pjsip::OutgoingOfferPref::CodecPrefs => codec_prefs(from.codec_prefs_incoming_answer),
+                _ => CodecPrefs::new(Operation::Intersect),
+            },
+            outgoing_answer: match from.incoming_call_offer_pref {
+                pjsip::IncomingOfferPref::CodecPrefs => codec_prefs(from.codec_prefs_outgoing_answer),
+                _ => CodecPrefs::new(Operation::Intersect),
+            },
             single_answer: from.preferred_codec_only,
         },
         direct: from.direct_media.then(|| DirectMedia {
@@ -209,7 +215,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
     }
 }
 
-/// `incoming_call_offer_pref`, or else `codec_prefs_incoming_offer`.
+/// `incoming_call_offer_pref`; `codec_prefs_incoming_offer` only counts where that says so.
 fn incoming_offer(from: &pjsip::Endpoint) -> CodecPrefs {
     use pjsip::IncomingOfferPref::{CodecPrefs as Long, Local, LocalFirst, Remote, RemoteFirst};
     let long = codec_prefs(from.codec_prefs_incoming_offer);
@@ -217,7 +223,7 @@ fn incoming_offer(from: &pjsip::Endpoint) -> CodecPrefs {
         configured,
         first_only,
         operation: Operation::Intersect,
-        transcode: long.transcode,
+        transcode: true,
     };
     match from.incoming_call_offer_pref {
         Long => long,
@@ -228,18 +234,14 @@ fn incoming_offer(from: &pjsip::Endpoint) -> CodecPrefs {
     }
 }
 
-/// `outgoing_call_offer_pref`, or else `codec_prefs_outgoing_offer`.
+/// `outgoing_call_offer_pref`; `codec_prefs_outgoing_offer` only counts where that says so.
 fn outgoing_offer(from: &pjsip::Endpoint) -> CodecPrefs {
     use pjsip::OutgoingOfferPref::{
         CodecPrefs as Long, Local, LocalFirst, LocalMerge, Remote, RemoteFirst, RemoteMerge,
     };
     let long = codec_prefs(from.codec_prefs_outgoing_offer);
-    let short = |configured, operation, first_only| CodecPrefs {
-        configured,
-        first_only,
-        operation,
-        transcode: long.transcode,
-    };
+    let short =
+        |configured, operation, first_only| CodecPrefs { configured, first_only, operation, transcode: true };
     match from.outgoing_call_offer_pref {
         Long => long,
         Local => short(true, Operation::Intersect, false),

@@ -27,7 +27,7 @@ fn an_answer_has_the_common_formats_in_our_order_under_the_offers_numbers() {
     assert_eq!(
         text,
         "m=audio 10000 RTP/AVP 0 118 8 101|a=rtpmap:0 PCMU/8000|a=rtpmap:118 L16/16000|a=rtpmap:8 PCMA/8000|\
-         a=rtpmap:101 telephone-event/8000|a=fmtp:101 0-16|a=ptime:20|a=sendrecv|"
+         a=rtpmap:101 telephone-event/8000|a=fmtp:101 0-16|a=ptime:20|a=maxptime:70|a=sendrecv|"
     );
     assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());
     assert_eq!(agreed.remote_rtcp, "192.0.2.1:4001".parse().ok());
@@ -159,7 +159,7 @@ fn further_streams_are_declined_in_their_places() {
     assert_eq!(
         text,
         "m=video 0 RTP/AVP 31 34|m=audio 0 RTP/AVP 0|m=audio 0 RTP/SAVP 0|m=audio 10000 RTP/AVP 0|\
-         a=rtpmap:0 PCMU/8000|a=ptime:20|a=sendrecv|m=image 0 udptl t38|m=audio 0 RTP/AVP 0|"
+         a=rtpmap:0 PCMU/8000|a=ptime:20|a=maxptime:140|a=sendrecv|m=image 0 udptl t38|m=audio 0 RTP/AVP 0|"
     );
     assert_eq!(agreed.remote.map(|r| r.port()), Some(4002));
 }
@@ -260,13 +260,13 @@ fn the_version_grows_with_changes_only_and_places_stay() {
     let offer = remote("m=video 5000 RTP/AVP 31\r\nm=audio 4000 RTP/AVP 0 118\r\na=rtpmap:118 L16/16000\r\n");
     let mut out = Vec::new();
     negotiator.answer(&offer, &ours, &mut out).unwrap();
-    assert_eq!(version(&out), Some(10));
+    assert_eq!(version(&out), Some(2), "after the offer's");
     out.clear();
     negotiator.answer(&offer, &ours, &mut out).unwrap();
-    assert_eq!(version(&out), Some(10), "the same again is the same version");
+    assert_eq!(version(&out), Some(2), "the same again is the same version");
     out.clear();
     negotiator.offer(&Local { direction: Direction::SendOnly, ..ours }, &mut out);
-    assert_eq!(version(&out), Some(11));
+    assert_eq!(version(&out), Some(3));
     let text = String::from_utf8(out.clone()).unwrap();
     let streams: Vec<_> = text.lines().filter(|line| line.starts_with("m=")).collect();
     assert_eq!(
@@ -274,6 +274,51 @@ fn the_version_grows_with_changes_only_and_places_stay() {
         ["m=video 0 RTP/AVP 31", "m=audio 10000 RTP/AVP 0 118 101 96"],
         "numbers keep their meaning"
     );
+}
+
+#[test]
+fn rfc3264_5_a_session_that_the_peer_begins_keeps_the_id_of_its_offer() {
+    let ours = local(&[F::ULAW]);
+    let origin = |out: &[u8]| {
+        let session = Session::parse(out).unwrap();
+        let origin = session.origin.unwrap();
+        (String::from_utf8(origin.id.to_vec()).unwrap(), origin.version.unwrap())
+    };
+    let own = ("10".to_owned(), 10);
+    for (name, line, expected) in [
+        ("id and version", "o=alice 1000 7 IN IP4 192.0.2.1", ("1000".to_owned(), 8)),
+        ("no number", "o=- abc 7 IN IP4 192.0.2.1", own.clone()),
+        ("no version", "o=- 1000 x IN IP4 192.0.2.1", own.clone()),
+        ("not below 2^63", "o=- 9223372036854775808 7 IN IP4 192.0.2.1", own.clone()),
+        ("the last version of all", "o=- 1 18446744073709551615 IN IP4 192.0.2.1", own.clone()),
+        ("none", "i=none", own),
+    ] {
+        let offer =
+            format!("v=0\r\n{line}\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n");
+        let (mut negotiator, mut out) = (Negotiator::new(20), Vec::new());
+        negotiator.answer(offer.as_bytes(), &ours, &mut out).unwrap();
+        assert_eq!(origin(&out), expected, "{name}");
+        out.clear();
+        negotiator.offer(&Local { direction: Direction::SendOnly, ..ours }, &mut out);
+        assert_eq!(origin(&out), (expected.0, expected.1 + 1), "{name}: an offer of ours later");
+    }
+}
+
+#[test]
+fn the_longest_packet_is_what_all_formats_of_the_stream_allow() {
+    for (name, formats, expected) in [
+        ("G.711", &[F::ULAW, F::ALAW][..], 140),
+        ("G.722", &[F::G722, F::GSM], 140),
+        ("linear", &[F::SLIN16, F::ULAW], 70),
+        ("Opus", &[F::OPUS, F::ULAW], 60),
+        ("GSM alone", &[F::GSM], 300),
+        ("LPC-10", &[F::ULAW, F::LPC10], 45),
+    ] {
+        let (mut negotiator, mut out) = (Negotiator::new(20), Vec::new());
+        negotiator.offer(&local(formats), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(&format!("a=maxptime:{expected}\r\n")), "{name}: {text}");
+    }
 }
 
 #[test]
@@ -322,7 +367,7 @@ fn rfc8843_7_3_streams_that_are_offered_in_a_bundle_are_answered_without_it() {
     let (agreed, text) = answered(offer, &local(&[F::ULAW])).unwrap();
     assert_eq!(
         text,
-        "m=audio 10000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=ptime:20|a=sendrecv|m=video 0 RTP/AVP 99|\
+        "m=audio 10000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=ptime:20|a=maxptime:140|a=sendrecv|m=video 0 RTP/AVP 99|\
          m=application 0 UDP/DTLS/SCTP webrtc-datachannel|"
     );
     assert_eq!(agreed.remote, "192.0.2.1:4000".parse().ok());

@@ -333,14 +333,14 @@ fn rfc3264_6_further_audio_is_answered_beside_the_one_that_is_served_or_declined
         (
             "one more",
             format!("{AUDIO}{second}"),
-            "m=audio 20000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=recvonly|",
+            "m=audio 20000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=ptime:20|a=maxptime:140|a=recvonly|",
             &[0][..],
         ),
         (
             "two more, and video between them, which nobody wants",
             format!("{AUDIO}{second}{CAMERA}{opus}"),
-            "m=audio 20000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=recvonly|m=video 0 RTP/AVP 97 98 31|\
-             m=audio 20002 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=sendrecv|",
+            "m=audio 20000 RTP/AVP 0|a=rtpmap:0 PCMU/8000|a=ptime:20|a=maxptime:140|a=recvonly|m=video 0 RTP/AVP 97 98 31|\
+             m=audio 20002 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=ptime:20|a=maxptime:60|a=sendrecv|",
             &[0, 1],
         ),
         ("declined", format!("{AUDIO}{}", second.replace("9 0 101", "8")), "m=audio 0 RTP/AVP 8|", &[]),
@@ -348,8 +348,8 @@ fn rfc3264_6_further_audio_is_answered_beside_the_one_that_is_served_or_declined
         (
             "more than there is room for",
             format!("{AUDIO}{opus}{opus}{opus}"),
-            "m=audio 20000 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=sendrecv|\
-             m=audio 20002 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=sendrecv|m=audio 0 RTP/AVP 96|",
+            "m=audio 20000 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=ptime:20|a=maxptime:60|a=sendrecv|\
+             m=audio 20002 RTP/AVP 96|a=rtpmap:96 opus/48000/2|a=fmtp:96 useinbandfec=1|a=ptime:20|a=maxptime:60|a=sendrecv|m=audio 0 RTP/AVP 96|",
             &[0, 1],
         ),
     ] {
@@ -382,7 +382,7 @@ fn rfc3264_8_further_audio_is_offered_behind_the_video_and_its_answer_is_read_in
     assert_eq!(
         videos(&out),
         "m=video 20000 RTP/AVP 99|a=rtpmap:99 H264/90000|a=sendrecv|\
-         m=audio 20002 RTP/AVP 9 0|a=rtpmap:9 G722/8000|a=rtpmap:0 PCMU/8000|a=sendrecv|"
+         m=audio 20002 RTP/AVP 9 0|a=rtpmap:9 G722/8000|a=rtpmap:0 PCMU/8000|a=ptime:20|a=maxptime:140|a=sendrecv|"
     );
     for (name, answer, video, audio) in [
         (

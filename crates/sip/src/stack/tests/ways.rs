@@ -112,7 +112,9 @@ fn rfc3261_18_1_1_a_request_too_large_for_a_datagram_goes_by_tcp_and_back_when_n
     let by_tcp = Flow { transport: TransportId(1), connection: None, ..tcp(NAMES[1], 0) };
     let made = Flow { connection: Some(ConnectionId(7)), ..by_tcp };
     let via = |text: &str| text.lines().nth(1).unwrap().to_owned();
-    let branch = |text: &str| via(text).split("branch=").nth(1).unwrap().to_owned();
+    let branch = |text: &str| {
+        via(text).split([';', '=']).skip_while(|word| *word != "branch").nth(1).unwrap().to_owned()
+    };
     let mut out = Vec::new();
     let filler = "x".repeat(1_300);
     let (small, large) = ([("X-Filler", "x")], [("X-Filler", filler.as_str())]);
@@ -323,14 +325,15 @@ fn rfc3261_18_4_what_the_network_could_not_deliver_fails_at_once_when_the_quotat
         }
         assert_eq!(told(&mut out), [""; 0], "{name}: pieces prove nothing of another server");
     }
-    // The last server: the request fails, much sooner than by silence.
+    // The only server: whoever starts a moment later gets the repetition (RFC 3261 §17.1.1.2).
     let mut stack = stack(NAMES[0], config(), 84);
     let mut out = Vec::new();
     stack.request(&outgoing(CONTACTS[0], SERVERS[0]), ms(0), &mut out).unwrap();
     let [(_, request)] = sent(&mut out).try_into().unwrap();
     stack.undelivered(udp(SERVERS[0]), request.as_bytes(), ms(3), &mut out);
-    assert_eq!(told(&mut out), ["Unanswered Transport"]);
-    assert_eq!(stack.load(), Load::default());
+    assert_eq!(told(&mut out), [""; 0]);
+    stack.due(ms(500), &mut out);
+    assert_eq!(sent(&mut out), [(udp(SERVERS[0]), request)]);
 }
 
 #[test]
@@ -375,4 +378,73 @@ fn rfc3263_4_3_a_challenge_is_answered_where_it_came_from() {
     let [(flow, proved)] = sent(&mut out).try_into().unwrap();
     assert_eq!(flow, udp(SERVERS[1]));
     assert!(proved.contains(&format!("Contact: <sip:me@{}>", SERVERS[1])), "{proved}");
+}
+
+#[test]
+fn rfc3261_17_2_1_a_100_leaves_at_once_and_once_and_begins_no_dialog() {
+    let mut stack = stack(NAMES[0], config(), 91);
+    let mut out = Vec::new();
+    let invite = "INVITE sip:caller@10.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bKt\r\n\
+                  From: \"C\" <sip:callee@10.0.0.2:5070>;tag=7\r\nTo: <sip:caller@10.0.0.1:5060>\r\nCall-ID: t\r\n\
+                  CSeq: 1 INVITE\r\nContact: <sip:callee@10.0.0.2>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n";
+    stack.receive(udp(NAMES[1]), invite.as_bytes(), ms(0), &mut out);
+    let Some(Output::Event(Event::Invite(incoming))) = out.pop() else { panic!("no INVITE") };
+    let accept = Accept { contact: CONTACTS[0], symmetric: true };
+    let dialog = stack.accept_invite(&incoming, &accept, ms(0)).unwrap();
+    stack.trying(dialog, ms(0), &mut out);
+    stack.trying(dialog, ms(0), &mut out);
+    let [(_, trying)] = sent(&mut out).try_into().unwrap();
+    assert!(trying.starts_with("SIP/2.0 100 Trying\r\n"), "{trying}");
+    assert!(trying.contains("To: <sip:caller@10.0.0.1:5060>\r\n"), "{trying}");
+    stack.due(ms(250), &mut out);
+    assert!(sent(&mut out).is_empty(), "nothing more by itself");
+    stack.receive(udp(NAMES[1]), invite.as_bytes(), ms(300), &mut out);
+    assert_eq!(sent(&mut out), [(udp("10.0.0.2:5060"), trying)], "the INVITE again gets it again");
+    // What a refusal by the caller's own wish says is the driver's.
+    stack.set_withdrawal(dialog, vec![("Reason".to_owned(), "Q.850;cause=0".to_owned())]);
+    let cancel = invite.replace("INVITE", "CANCEL").replace("Contact: <sip:callee@10.0.0.2>\r\n", "");
+    stack.receive(udp(NAMES[1]), cancel.as_bytes(), ms(400), &mut out);
+    let answers = sent(&mut out);
+    assert!(answers.iter().any(|(_, text)| text.starts_with("SIP/2.0 487 ")
+        && text.contains("Reason: Q.850;cause=0\r\n")
+        && text.contains("To: <sip:caller@10.0.0.1:5060>;tag=")));
+}
+
+#[test]
+fn rfc3261_19_1_1_requests_of_a_dialog_name_both_sides_without_ports() {
+    for (name, from, to, expected) in [
+        (
+            "ports",
+            "\"A; b\" <sip:a@10.0.0.2:5070>;tag=7",
+            "<sip:x@10.0.0.1:5060>",
+            ["\"A; b\" <sip:a@10.0.0.2>;tag=7", "<sip:x@10.0.0.1>;tag="],
+        ),
+        ("none", "<sip:a@h>;tag=7", "\"X\" <sip:x@h>", ["<sip:a@h>;tag=7", "\"X\" <sip:x@h>;tag="]),
+        ("bare", "sip:a@h:5070;tag=7", "sip:x@h:1", ["sip:a@h;tag=7", "sip:x@h;tag="]),
+        (
+            "an address of IPv6",
+            "<sip:a@[2001:db8::1]:5070>;tag=7",
+            "<sip:x@[2001:db8::2]>",
+            ["<sip:a@[2001:db8::1]>;tag=7", "<sip:x@[2001:db8::2]>;tag="],
+        ),
+        ("a number", "<tel:+49301>;tag=7", "<tel:+49302>", ["<tel:+49301>;tag=7", "<tel:+49302>;tag="]),
+    ] {
+        let mut stack = stack(NAMES[0], config(), 92);
+        let mut out = Vec::new();
+        let invite = format!(
+            "INVITE sip:caller@10.0.0.1 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.2;branch=z9hG4bKt\r\nFrom: {from}\r\n\
+             To: {to}\r\nCall-ID: t\r\nCSeq: 1 INVITE\r\nContact: <sip:callee@10.0.0.2>\r\nMax-Forwards: 70\r\n\
+             Content-Length: 0\r\n\r\n"
+        );
+        stack.receive(udp(NAMES[1]), invite.as_bytes(), ms(0), &mut out);
+        let Some(Output::Event(Event::Invite(incoming))) = out.pop() else { panic!("{name}: no INVITE") };
+        let accept = Accept { contact: CONTACTS[0], symmetric: true };
+        let dialog = stack.accept_invite(&incoming, &accept, ms(0)).unwrap();
+        stack.answer(dialog, &Answer::new(200), ms(0), &mut out).unwrap();
+        out.clear();
+        stack.request_inside(dialog, (Method::Info, &[], None), ms(1), &mut out).unwrap();
+        let [(_, info)] = sent(&mut out).try_into().unwrap();
+        assert!(info.contains(&format!("\r\nTo: {}\r\n", expected[0])), "{name}: {info}");
+        assert!(info.contains(&format!("\r\nFrom: {}", expected[1])), "{name}: {info}");
+    }
 }

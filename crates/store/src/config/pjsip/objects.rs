@@ -41,7 +41,7 @@ options! {
     send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so, if it accepts that.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
-    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; update falls back to invite for peers without it.";
+    connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; a peer that takes UPDATE gets that whichever is written, others a re-INVITE.";
     rpid_immediate: YesNo = "no", "Tell a party that changes while it rings at once.";
     identify_by: Ordered<IdentifyBy> = "username,ip", "Ways to tell that a request comes from it.";
     direct_media: YesNo = "yes", "Let media go from phone to phone while nothing here has to hear it. See [media.md](media.md#from-phone-to-phone).";
@@ -69,12 +69,12 @@ options! {
     rtp_timeout_hold: Seconds<0, 86_400> = "0", "The same while on hold.";
     rtp_keepalive: Seconds<0, 86_400> = "0", "Time without sending after which a packet of comfort noise goes out; 0 never.";
     asymmetric_rtp_codec: YesNo = "no", "Go on sending what was agreed first when it sends another of the formats that were agreed on; else what we send follows.";
-    codec_prefs_incoming_offer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "How its offers and allow= become what the call may use.";
-    codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers.";
-    codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first.";
-    codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
-    incoming_call_offer_pref: IncomingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_incoming_offer.";
-    outgoing_call_offer_pref: OutgoingOfferPref = "codec_prefs", "The same in fewer words; what is written here counts before codec_prefs_outgoing_offer.";
+    codec_prefs_incoming_offer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "How its offers and allow= become what the call may use; counts with incoming_call_offer_pref=codec_prefs only.";
+    codec_prefs_outgoing_offer: CodecPrefs = "prefer: pending, operation: union, keep: all, transcode: allow", "How the formats of the caller and allow= become our offers; counts with outgoing_call_offer_pref=codec_prefs only.";
+    codec_prefs_incoming_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "Which of the formats that it answers with is sent first; counts with outgoing_call_offer_pref=codec_prefs only.";
+    codec_prefs_outgoing_answer: CodecPrefs = "prefer: pending, operation: intersect, keep: all, transcode: allow", "In which order our answers name the formats; counts with incoming_call_offer_pref=codec_prefs only. With `prefer: pending` an answer that has not left yet begins with the format of the party that was dialled, if both share one, so that nothing is transcoded.";
+    incoming_call_offer_pref: IncomingOfferPref = "local", "Whose order an answer of ours has, and how many formats.";
+    outgoing_call_offer_pref: OutgoingOfferPref = "remote_merge", "What an offer of ours has, and in which order.";
     preferred_codec_only: YesNo = "no", "Answer its offers with the first common format only.";
     t38_udptl: YesNo = "no", "Let T.38 fax pass to and from another endpoint that may, too. See [media.md](media.md#fax).";
     t38_udptl_ec: FaxProtection = "none", "What protects fax datagrams to it, as our offers say; in our answers it is what its offer says.";
