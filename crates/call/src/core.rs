@@ -291,7 +291,8 @@ impl Core {
     /// The first number of UNIQUEIDs: microseconds of the second in which the process began, so that none comes again when
     /// it is started twice within a second.
     pub fn begin_uniqueids(&mut self, wall_micros: i64) {
-        self.unique_serial = wall_micros.rem_euclid(1_000_000).unsigned_abs();
+        // Seven digits: six after a point would pass for the microseconds of an epoch.
+        self.unique_serial = 1_000_000 + wall_micros.rem_euclid(1_000_000).unsigned_abs();
     }
     /// The next UNIQUEID: `[systemname-]epoch.serial`.
     pub fn next_uniqueid(&mut self, wall_micros: i64) -> String {
