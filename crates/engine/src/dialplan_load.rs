@@ -54,5 +54,6 @@ fn statement_row(function: &StatementFunction) -> FunctionRow {
             escape_commas: of.escapecommas,
             min_args: of.minargs,
         })),
+        reach: dialplan::Reach::OUTSIDE,
     }
 }
