@@ -177,7 +177,9 @@ impl IaxDriver {
             let line = format!(
                 "a call of '{shown}' from {from} is refused: {most} wait for a proof already (maxauthreq)"
             );
-            core.log(Level::Notice, "chan_iax2", &line);
+            if core.tells_of(from.ip()) {
+                core.log(Level::Notice, "chan_iax2", &line);
+            }
             return self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
         }
         // Keys of calls are made of passwords.
@@ -198,7 +200,9 @@ impl IaxDriver {
             self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
         }
         let event = if known { "ChallengeSent" } else { "InvalidAccountID" };
-        self.tell_attempt(core, at, from, event, &name);
+        if core.tells_of(from.ip()) {
+            self.tell_attempt(core, at, from, event, &name);
+        }
     }
     /// Tells the security log and watchers of an attempt to get in.
     fn tell_attempt(&self, core: &mut Core, at: At, from: SocketAddr, event: &'static str, name: &str) {
@@ -251,8 +255,11 @@ impl IaxDriver {
             "{what} of '{}' failed for '{from}': no such name or wrong password",
             security::shown(&name)
         );
-        core.log(Level::Notice, "chan_iax2", &line);
-        if wish.is_known() {
+        let is_told = core.tells_of(from.ip());
+        if is_told {
+            core.log(Level::Notice, "chan_iax2", &line);
+        }
+        if wish.is_known() && is_told {
             self.tell_attempt(core, at, from, "ChallengeResponseFailed", &name);
         }
         // Without a token anybody may have sent it, and could have others banned.

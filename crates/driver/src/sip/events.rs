@@ -17,6 +17,7 @@ use super::{SipDriver, identity};
 pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
     match event {
         Event::InDialog { dialog, .. }
+        | Event::Elsewhere { dialog, .. }
         | Event::Provisional { dialog, .. }
         | Event::Answered { dialog, .. }
         | Event::Challenged { dialog, .. }
@@ -80,6 +81,7 @@ impl SipDriver {
             Event::InDialog { dialog, request, message, .. } => {
                 self.in_dialog(core, dialog, request, &message)
             }
+            Event::Elsewhere { dialog, incoming } => self.elsewhere(core, dialog, &incoming),
             Event::Provisional { dialog, status, message, .. } => {
                 self.progressed(core, dialog, status, &message)
             }
@@ -468,6 +470,7 @@ impl SipDriver {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
         self.tell_owed(core, handle);
         let Some(leg) = self.legs.get_mut(handle) else { return };
+        self.unproved.prove(leg.flow.remote.ip());
         if !std::mem::take(&mut leg.awaits_answer) {
             return;
         }

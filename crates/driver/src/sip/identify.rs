@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::sip::digest::Credentials;
 use ::sip::{HeaderName, Message};
 
-use super::config::{Config, Endpoint, IdentifyBy, Match};
+use super::config::{Config, Endpoint, GUEST, IdentifyBy, Match};
 
 /// The way a request came.
 pub(crate) struct Arrival<'a> {
@@ -28,7 +28,11 @@ pub(crate) fn endpoint_of(
     if !may_send(config, came) {
         return None;
     }
-    let found = config.order.iter().find_map(|way| by(config, *way, message, came))?;
+    // All are looked at, also after one has found somebody, so that the time tells nothing of who exists.
+    let found = config.order.iter().fold(None, |found, way| {
+        let other = by(config, *way, message, came);
+        found.or(other)
+    })?;
     let_in(found, came)
 }
 
@@ -90,7 +94,7 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
         }
         // A site that names such an endpoint has decided to take calls from anybody.
         IdentifyBy::Anonymous => {
-            named(config, b"anonymous", message.from().map_or(b"", |from| from.uri.host.as_bytes()))
+            named(config, GUEST.as_bytes(), message.from().map_or(b"", |from| from.uri.host.as_bytes()))
         }
         IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri | IdentifyBy::Transport => config
             .identifies

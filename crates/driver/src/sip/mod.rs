@@ -12,6 +12,7 @@ mod charged;
 mod codecs;
 mod config;
 mod direct;
+mod elsewhere;
 mod events;
 mod fax;
 mod flows;
@@ -41,6 +42,7 @@ mod strangers;
 mod tech;
 mod timers;
 mod trunk;
+mod unproved;
 mod watch;
 mod ways;
 
@@ -114,6 +116,9 @@ pub struct SipDriver {
     stack: Stack,
     gate: Gatekeeper,
     strangers: strangers::Strangers,
+    unproved: unproved::Unproved,
+    /// Whether OPTIONS without credentials are answered to everybody, because they are to some who are known by a name.
+    open_options: bool,
     legs: Legs,
     registrations: Registrations,
     qualify: Qualify,
@@ -180,6 +185,8 @@ impl SipDriver {
             stack,
             gate: Gatekeeper::new(key),
             strangers: strangers::Strangers::default(),
+            unproved: unproved::Unproved::default(),
+            open_options: false,
             legs: Legs::default(),
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),
@@ -235,6 +242,9 @@ impl SipDriver {
         let obeyed =
             |force: bool| Some(force).filter(|_| said(force) || force && config.endpoints.is_empty());
         self.challenge_ports = [obeyed(true), obeyed(false)];
+        let is_open = |endpoint: &Rc<Endpoint>| endpoint.opens_options();
+        self.open_options = config.endpoints.values().any(is_open);
+        self.gate.configure(&config);
         self.stack.set_config(config.timers, config.user_agent.clone(), config.max_forwards);
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
@@ -254,12 +264,16 @@ impl SipDriver {
         if self.is_observed() {
             self.observe(core, false, source, bytes);
         }
+        if !self.unproved.is_empty() && !source.protocol.is_reliable() {
+            self.unproved.received(source.remote.ip(), bytes.len(), core.now);
+        }
         let source = self.ways.inward(&self.config, &mut self.stack, source);
         self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
     }
     /// Wakes what is due.
     pub fn due(&mut self, core: &mut Core) {
         self.turn_stack(core, Stack::due);
+        core.sum_up_strangers();
         self.expire_registrations(core);
         self.show_all_present(core);
         self.probe_due(core);
@@ -553,7 +567,7 @@ impl SipDriver {
     fn carry_out(&mut self, core: &mut Core, out: &mut Vec<Output>) {
         for output in out.drain(..) {
             match output {
-                Output::Send(send) => self.put(send),
+                Output::Send(send) => self.put(send, core.now),
                 Output::Event(event) => self.guarded(core, event),
             }
         }
@@ -567,7 +581,14 @@ impl SipDriver {
         }
     }
     /// Queues a message in the form that the configuration asks for.
-    fn put(&mut self, mut send: Send) {
+    fn put(&mut self, mut send: Send, now: Instant) {
+        if !self.unproved.is_empty()
+            && !send.flow.protocol.is_reliable()
+            && send.bytes.starts_with(b"SIP/2.0 ")
+            && !self.unproved.may_send(send.flow.remote.ip(), &send.bytes, now)
+        {
+            return;
+        }
         if let Some(spelled) = self.config.form.of(&send.bytes) {
             send.bytes = spelled.into();
         }

@@ -124,7 +124,7 @@ impl SipDriver {
         let source = self.ways.inward(&self.config, &mut self.stack, kept.source);
         let exten = exten_of(&view, self.config.ignore_user_options);
         let contact = self.contact(source, &exten);
-        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved: false };
         let mark =
             SubscriptionMark { tag: kept.tag.as_str().into(), cseq: kept.cseq.saturating_add(SKIPPED) };
         let terms = (&accept, wanted.event.as_str(), seconds, wanted.list.is_some());

@@ -71,7 +71,7 @@ impl Desk {
         self.act(|stack, now, out| stack.due(now, out)).1
     }
     fn accept(&mut self, incoming: &Incoming) -> DialogId {
-        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false };
+        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false, unproved: false };
         self.stack.accept_invite(incoming, &accept, self.now).unwrap()
     }
     /// A dialog that `text` made and that is acknowledged; gives our tag.
@@ -332,7 +332,7 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
     {
         let mut desk = Desk::new(config());
         let incoming = desk.hear(&invite()).incoming();
-        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric };
+        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric, unproved: false };
         let dialog = desk.stack.accept_invite(&incoming, &accept, desk.now).unwrap();
         let answer = |id| {
             move |stack: &mut Stack, now, out: &mut Vec<Output>| {
@@ -569,7 +569,7 @@ fn rfc5626_4_3_a_peer_whose_contact_has_ob_is_reached_by_its_flow() {
         let with = format!("Contact: <{contact}>\n{routes}");
         let incoming = desk.hear_from(source, &request("INVITE", "inv", 1, "", &with)).incoming();
         let (dialog, _) = desk.act(|stack, now, _| {
-            stack.accept_invite(&incoming, &Accept { contact: "<sip:us@h>", symmetric: false }, now).unwrap()
+            stack.accept_invite(&incoming, &Accept { contact: "<sip:us@h>", symmetric: false, unproved: false }, now).unwrap()
         });
         desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
         assert_eq!(desk.stack.names(dialog).unwrap().flow.remote, expected.parse().unwrap(), "{name}");
