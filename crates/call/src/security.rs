@@ -128,7 +128,8 @@ impl Strangers {
         self.until.filter(|until| *until <= now)?;
         let Self { told, untold, .. } = std::mem::take(self);
         let most = told.iter().max_by_key(|(_, (_, untold))| *untold).filter(|(_, (_, untold))| *untold > 0);
-        let most = most.map(|(from, (_, untold))| format!(", {untold} of them from '{from}'")).unwrap_or_default();
+        let most =
+            most.map(|(from, (_, untold))| format!(", {untold} of them from '{from}'")).unwrap_or_default();
         let secs = PERIOD.as_secs();
         (untold > 0).then(|| {
             format!("{untold} further requests without a right password within {secs} s were not logged one by one{most}")
@@ -198,10 +199,26 @@ mod tests {
         let ip = |number: u32| IpAddr::from((0xcb00_7100 + number).to_be_bytes());
         for (case, addresses, each, told, summary) in [
             ("few of one", 1, TOLD_OF_ADDRESS, 10, None),
-            ("many of one", 1, 1000, 10, Some("990 further requests without a right password within 60 s were not \
-                logged one by one, 990 of them from '203.0.113.0'")),
-            ("one of each of many", 1000, 1, 300, Some("700 further requests without a right password within 60 s \
-                were not logged one by one")),
+            (
+                "many of one",
+                1,
+                1000,
+                10,
+                Some(
+                    "990 further requests without a right password within 60 s were not \
+                logged one by one, 990 of them from '203.0.113.0'",
+                ),
+            ),
+            (
+                "one of each of many",
+                1000,
+                1,
+                300,
+                Some(
+                    "700 further requests without a right password within 60 s \
+                were not logged one by one",
+                ),
+            ),
         ] {
             let mut strangers = Strangers::default();
             let mut count = 0;

@@ -54,9 +54,8 @@ pub(crate) struct Gatekeeper {
 impl Gatekeeper {
     /// `key` is secret randomness.
     pub(crate) fn new(key: [u8; 32]) -> Self {
-        let names_key = Key::new(key.iter().fold(0x6e616d65, |seed: u128, byte| {
-            seed.rotate_left(8) ^ u128::from(*byte)
-        }));
+        let names_key =
+            Key::new(key.iter().fold(0x6e616d65, |seed: u128, byte| seed.rotate_left(8) ^ u128::from(*byte)));
         let counts = NonceCounts::new(NONCES_REMEMBERED);
         Self { gate: Gate::new(key, NONCE_LIFETIME), counts, forms: Vec::new(), names_key }
     }

@@ -48,7 +48,8 @@ impl SipDriver {
             true => Admitted::Yes(None),
             false => self.gate.check(&config, endpoint.as_deref(), &view, source, &core.bans, core.now),
         };
-        let has_proved = matches!(&verdict, Admitted::Yes(Some(_))) || self.is_there(core, &endpoint, incoming);
+        let has_proved =
+            matches!(&verdict, Admitted::Yes(Some(_))) || self.is_there(core, &endpoint, incoming);
         incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
         match (endpoint, verdict) {
             (Some(endpoint), Admitted::Yes(user)) => {

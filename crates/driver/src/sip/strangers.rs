@@ -91,7 +91,11 @@ mod tests {
             (9, one, None),
             (9, one, Some(3)),
         ] {
-            assert_eq!(strangers.comes(from.parse().unwrap(), false, patience, at(secs)), reported, "{secs} {from}");
+            assert_eq!(
+                strangers.comes(from.parse().unwrap(), false, patience, at(secs)),
+                reported,
+                "{secs} {from}"
+            );
         }
         let all = Patience { count: 0, ..patience };
         assert_eq!(strangers.comes(other.parse().unwrap(), false, all, at(100)), Some(1));

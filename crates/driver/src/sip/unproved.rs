@@ -42,7 +42,9 @@ impl Unproved {
         let ip = ip.to_canonical();
         while let Some((at, known)) = self.closed_at.pop_front_if(|(at, _)| *at <= now) {
             match self.accounts.get(&known) {
-                Some(account) if account.until > now => self.closed_at.push_back((account.until.max(at), known)),
+                Some(account) if account.until > now => {
+                    self.closed_at.push_back((account.until.max(at), known))
+                }
                 _ => _ = self.accounts.remove(&known),
             }
         }
@@ -93,7 +95,8 @@ mod tests {
     fn an_address_gets_one_and_a_half_times_what_it_sends_until_it_is_proved() {
         let ip = IpAddr::from([192, 0, 2, 9]);
         let now = Instant::ZERO;
-        let (ringing, answer) = ([b"SIP/2.0 180 ".as_slice(), &[0; 388]].concat(), [&b"SIP/2.0 200 "[..], &[0; 788]].concat());
+        let (ringing, answer) =
+            ([b"SIP/2.0 180 ".as_slice(), &[0; 388]].concat(), [&b"SIP/2.0 200 "[..], &[0; 788]].concat());
         let mut unproved = Unproved::default();
         assert!(unproved.may_send(ip, &answer, now), "nobody's account");
         assert!(unproved.admit(ip, 572, now)); // 600 on the wire, so that 900 may leave
@@ -109,6 +112,9 @@ mod tests {
             let known = unproved.admit(IpAddr::from(number.to_be_bytes()), 572, now);
             assert_eq!(known, (number as usize) < ADDRESSES_MAX, "{number}");
         }
-        assert!(unproved.admit(ip, 572, late) && unproved.accounts.len() == 1, "those who have ceased make room");
+        assert!(
+            unproved.admit(ip, 572, late) && unproved.accounts.len() == 1,
+            "those who have ceased make room"
+        );
     }
 }

@@ -272,7 +272,9 @@ impl Link {
 
     /// Sends video without keeping it; never on an enciphered leg, for which the protocol has no form of it.
     pub(crate) fn video(&mut self, timestamp: u32, mark: bool, data: &[u8], out: &mut Out) {
-        if self.keys.is_none() && spend(&mut self.allowance, self.remote, crate::frame::FULL_BYTES + data.len()) {
+        if self.keys.is_none()
+            && spend(&mut self.allowance, self.remote, crate::frame::FULL_BYTES + data.len())
+        {
             let frame = Video { source: self.ours, timestamp: timestamp as u16 & 0x7fff, mark, data };
             out.datagram(self.remote, |buffer| frame.write(buffer));
         }

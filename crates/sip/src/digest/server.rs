@@ -272,7 +272,9 @@ fn lower_case(response: &[u8]) -> [u8; 64] {
 fn same_host(one: &[u8], other: &[u8]) -> bool {
     let (one, other) = (one.strip_suffix(b".").unwrap_or(one), other.strip_suffix(b".").unwrap_or(other));
     one.eq_ignore_ascii_case(other)
-        || parse_ip(one).zip(parse_ip(other)).is_some_and(|(one, other)| one.to_canonical() == other.to_canonical())
+        || parse_ip(one)
+            .zip(parse_ip(other))
+            .is_some_and(|(one, other)| one.to_canonical() == other.to_canonical())
 }
 
 /// Nonces of one row of [`NonceCounts`]: enough that a young one is hardly ever forgotten.
@@ -327,9 +329,10 @@ impl NonceCounts {
             .and_then(|tail| core::str::from_utf8(tail).ok())
             .and_then(|tail| u64::from_str_radix(tail, 16).ok());
         let Some(seal) = seal else { return false };
-        let nonce = credentials.username.iter().fold(seal, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME)
-        });
+        let nonce = credentials
+            .username
+            .iter()
+            .fold(seal, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME));
         let at = usize::try_from(nonce % self.rows.len() as u64).unwrap_or(0);
         self.rows.get_mut(at).is_some_and(|row| row.accept(nonce, made, count))
     }

@@ -660,15 +660,13 @@ pub const fn answer_bytes_max(asked: usize, from: core::net::IpAddr) -> usize {
 
 /// Writes a response again with what it cannot be without, until it has at most so many bytes; `false` when that is not
 /// enough. `head` is the length of what it takes over from its request.
-fn shorten(
-    bytes: &mut Vec<u8>,
-    (head, status): (usize, Status),
-    answer: &Answer<'_>,
-    most: usize,
-) -> bool {
+fn shorten(bytes: &mut Vec<u8>, (head, status): (usize, Status), answer: &Answer<'_>, most: usize) -> bool {
     const NEEDED: [&str; 5] = ["WWW-Authenticate", "Unsupported", "Retry-After", "Min-Expires", "Contact"];
-    let needed: Vec<_> =
-        answer.headers.iter().filter(|(name, _)| NEEDED.iter().any(|own| name.eq_ignore_ascii_case(own))).collect();
+    let needed: Vec<_> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| NEEDED.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        .collect();
     // Whoever knows a strong algorithm knows the weaker one, too, which comes last.
     let last = needed.len().saturating_sub(1);
     let taken_over = bytes.get(..head).unwrap_or_default();

@@ -224,6 +224,7 @@ pub(super) fn word(event: &Event) -> String {
         Event::Unsubscribed { .. } => "Unsubscribed".into(),
         Event::Moved { flow, .. } => format!("Moved {}", flow.remote),
         Event::Stranded { host, port, failed, .. } => format!("Stranded {host} {port:?} {}", failed.remote),
+        Event::Elsewhere { incoming, .. } => format!("Elsewhere {}", incoming.message.view().method()),
         Event::Malformed { .. } => "Malformed".into(),
     }
 }

@@ -569,7 +569,13 @@ fn rfc5626_4_3_a_peer_whose_contact_has_ob_is_reached_by_its_flow() {
         let with = format!("Contact: <{contact}>\n{routes}");
         let incoming = desk.hear_from(source, &request("INVITE", "inv", 1, "", &with)).incoming();
         let (dialog, _) = desk.act(|stack, now, _| {
-            stack.accept_invite(&incoming, &Accept { contact: "<sip:us@h>", symmetric: false, unproved: false }, now).unwrap()
+            stack
+                .accept_invite(
+                    &incoming,
+                    &Accept { contact: "<sip:us@h>", symmetric: false, unproved: false },
+                    now,
+                )
+                .unwrap()
         });
         desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
         assert_eq!(desk.stack.names(dialog).unwrap().flow.remote, expected.parse().unwrap(), "{name}");
