@@ -90,11 +90,28 @@ pub const TOLD_MAX: u32 = 300;
 /// The span in which it is counted, from the first on. What was not told is summed up when it is over.
 pub const PERIOD: Duration = Duration::from_secs(60);
 
-/// Counts what strangers do, so that the log says of each what it was, and of many how many they were.
-///
-/// It holds an address for each that was told, so that it cannot grow beyond [`TOLD_MAX`].
+/// What shows that somebody who has no right password is at the address that a request says to come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing: a datagram without an answer to a challenge of ours. Phones send such ones, too, before they are
+    /// challenged, and anybody can write any address on them.
+    Claimed,
+    /// A connection, or the answer to a challenge or token that was sent there.
+    Shown,
+}
+
+/// Counts what strangers do, so that the log says of each what it was, and of many how many they were. Those who have shown
+/// where they are have a bound of their own: no flood of forged addresses and no crowd of phones that are challenged as a
+/// matter of course can hide who guesses passwords.
 #[derive(Debug, Default)]
 pub struct Strangers {
+    claimed: Tally,
+    shown: Tally,
+}
+
+/// It holds an address for each that was told, so that it cannot grow beyond [`TOLD_MAX`].
+#[derive(Debug, Default)]
+struct Tally {
     /// Of each address: how many were told, and how many were not.
     told: HashMap<IpAddr, (u32, u64)>,
     all: u32,
@@ -102,7 +119,7 @@ pub struct Strangers {
     until: Option<Instant>,
 }
 
-impl Strangers {
+impl Tally {
     /// Whether this one is told. One request, one login, one call is one, however many lines it makes.
     fn is_told(&mut self, from: IpAddr, now: Instant) -> bool {
         self.until.get_or_insert(now + PERIOD);
@@ -135,22 +152,32 @@ impl Strangers {
             format!("{untold} further requests without a right password within {secs} s were not logged one by one{most}")
         })
     }
-    /// When the period is over.
+}
+
+impl Strangers {
+    /// When the next period is over.
     pub fn deadline(&self) -> Option<Instant> {
-        self.until
+        [self.claimed.until, self.shown.until].into_iter().flatten().min()
     }
 }
 
 impl Core {
     /// Whether the log and watchers are told of something that a stranger does: some of each address and period are, and
     /// some of all; the rest is counted.
-    pub fn tells_of(&mut self, from: IpAddr) -> bool {
+    pub fn tells_of(&mut self, from: IpAddr, presence: Presence) -> bool {
         self.sum_up_strangers();
-        self.strangers.is_told(from, self.now)
+        let tally = match presence {
+            Presence::Claimed => &mut self.strangers.claimed,
+            Presence::Shown => &mut self.strangers.shown,
+        };
+        tally.is_told(from, self.now)
     }
     /// Tells how much strangers have done that was not told, when it is time to.
     pub fn sum_up_strangers(&mut self) {
-        if let Some(line) = self.strangers.sum_up(self.now) {
+        if let Some(line) = self.strangers.claimed.sum_up(self.now) {
+            self.log(Level::Security, "security", &line);
+        }
+        if let Some(line) = self.strangers.shown.sum_up(self.now) {
             self.log(Level::Security, "security", &line);
             self.log(Level::Notice, "security", &line);
         }
@@ -220,22 +247,21 @@ mod tests {
                 ),
             ),
         ] {
-            let mut strangers = Strangers::default();
+            let mut tally = Tally::default();
             let mut count = 0;
             for number in (0..addresses).flat_map(|number| (0..each).map(move |_| number)) {
-                count += u32::from(strangers.is_told(ip(number), at(1)));
+                count += u32::from(tally.is_told(ip(number), at(1)));
             }
             assert_eq!(count, told, "{case}");
-            assert!(strangers.told.len() <= TOLD_MAX as usize, "{case}: {}", strangers.told.len());
-            assert_eq!(strangers.sum_up(at(60)), None, "{case}: not before the period is over");
-            assert_eq!(strangers.sum_up(at(61)).as_deref(), summary, "{case}");
-            assert_eq!(strangers.deadline(), None, "{case}");
-            assert!(strangers.is_told(ip(0), at(62)), "{case}: the next period begins anew");
+            assert!(tally.told.len() <= TOLD_MAX as usize, "{case}: {}", tally.told.len());
+            assert_eq!(tally.sum_up(at(60)), None, "{case}: not before the period is over");
+            assert_eq!(tally.sum_up(at(61)).as_deref(), summary, "{case}");
+            assert_eq!(tally.until, None, "{case}");
+            assert!(tally.is_told(ip(0), at(62)), "{case}: the next period begins anew");
         }
-        let mut strangers = Strangers::default();
-        let told = (0..100).filter(|n: &u128| {
-            strangers.is_told(IpAddr::from((0x2001_0db8 << 96 | *n).to_be_bytes()), at(0))
-        });
+        let mut tally = Tally::default();
+        let told = (0..100)
+            .filter(|n: &u128| tally.is_told(IpAddr::from((0x2001_0db8 << 96 | *n).to_be_bytes()), at(0)));
         assert_eq!(told.count(), 10, "a /64 of IPv6 is one address");
     }
 }

@@ -75,7 +75,7 @@ fn tell_denied(site: &Site, peer: SocketAddr, name: &str, event: &'static str, b
     let ip = peer.ip().to_canonical();
     let mut core = site.shard.core.borrow_mut();
     let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
-    if core.tells_of(ip) {
+    if core.tells_of(ip, security::Presence::Shown) {
         core.log(Level::Notice, "ari", &line);
         core.tell_attempt(|_| attempt(event, peer, name));
     }

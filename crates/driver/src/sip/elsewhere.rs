@@ -112,7 +112,7 @@ impl SipDriver {
         let view = incoming.message.view();
         // The first try without a password is what a phone does that has moved.
         let proves = view.headers(HeaderName::Authorization).any(|value| Credentials::parse(value).is_some());
-        if !(proves || endpoint.auths.is_empty()) || !core.tells_of(from.ip()) {
+        if !(proves || endpoint.auths.is_empty()) || !core.tells_of(from.ip(), self.presence_of(incoming)) {
             return;
         }
         let call_id = call::security::shown(&identity::text(view.call_id().unwrap_or_default()));

@@ -9,7 +9,7 @@ use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, Instant, StreamId};
-use call::security::{self, Attempt};
+use call::security::{self, Attempt, Presence};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Match, Rel100};
@@ -63,7 +63,9 @@ impl SipDriver {
                 has_room.then_some(Known { endpoint })
             }
             (endpoint, Admitted::Challenge { values, guess, astray }) => {
-                let is_told = core.tells_of(source.remote.ip());
+                let has_tried = guess.is_some() || astray.is_some();
+                let presence = if has_tried { Presence::Shown } else { Presence::Claimed };
+                let is_told = core.tells_of(source.remote.ip(), presence);
                 let event = match endpoint {
                     _ if guess.is_none() => "ChallengeSent",
                     Some(_) => "ChallengeResponseFailed",
@@ -103,7 +105,14 @@ impl SipDriver {
     /// Whether the log is told of a request that was let in and then refused: always of those who have proved who they
     /// are, of others as of strangers.
     pub(crate) fn tells_of(&self, core: &mut Core, endpoint: &Endpoint, incoming: &Incoming) -> bool {
-        !(endpoint.is_guest() || endpoint.insecure_invite) || core.tells_of(incoming.source.remote.ip())
+        !(endpoint.is_guest() || endpoint.insecure_invite)
+            || core.tells_of(incoming.source.remote.ip(), self.presence_of(incoming))
+    }
+    /// What shows that whoever sent this is where it says to come from.
+    pub(crate) fn presence_of(&self, incoming: &Incoming) -> Presence {
+        let is_shown = incoming.source.protocol.is_reliable()
+            || self.gate.is_there(&incoming.message.view(), incoming.source);
+        if is_shown { Presence::Shown } else { Presence::Claimed }
     }
     /// Asks for a password inside a dialog as it was asked for at its beginning: the status and headers that challenge,
     /// `None` when the request has proved itself.

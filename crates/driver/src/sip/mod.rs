@@ -273,7 +273,6 @@ impl SipDriver {
     /// Wakes what is due.
     pub fn due(&mut self, core: &mut Core) {
         self.turn_stack(core, Stack::due);
-        core.sum_up_strangers();
         self.expire_registrations(core);
         self.show_all_present(core);
         self.probe_due(core);

@@ -506,6 +506,71 @@ mod tests {
     }
 
     #[test]
+    fn what_a_full_memory_forgets_is_refused_and_what_has_no_count_is_good_once() {
+        let accept = |counts: &mut NonceCounts, made: u64, seal: u64, count: &str| {
+            let nonce = format!("{made:016x}{seal:016x}");
+            let text = format!(
+                "Digest username=\"a\",realm=\"r\",nonce=\"{nonce}\",uri=\"sip:x\",response=\"00\"{count}"
+            );
+            counts.accept(&Credentials::parse(text.as_bytes()).unwrap())
+        };
+        let first = ",cnonce=\"c\",qop=auth,nc=00000001";
+        for (case, count) in [("a count", first), ("none", "")] {
+            // One row, so that all meet.
+            let mut counts = NonceCounts::new(1);
+            assert!(accept(&mut counts, 100, 1, count), "{case}");
+            assert!(!accept(&mut counts, 100, 1, count), "{case}: at once");
+            for other in 0..1000 {
+                assert!(accept(&mut counts, 101 + other, 2 + other, first), "{case}: others get in, {other}");
+                assert!(!accept(&mut counts, 100, 1, count), "{case}: after {other} others");
+            }
+            assert!(
+                !accept(&mut counts, 99, 7777, count),
+                "{case}: what was made before is told to come anew"
+            );
+        }
+        let mut counts = NonceCounts::new(64);
+        assert!(accept(&mut counts, 100, 1, ""));
+        assert!(!accept(&mut counts, 100, 1, first), "used without a count, and then with one");
+        assert!(accept(&mut counts, 100, 2, first));
+        assert!(!accept(&mut counts, 100, 2, ""), "used with a count, and then without");
+    }
+
+    #[test]
+    fn rfc7616_3_4_6_a_proof_is_good_for_the_uri_that_it_names() {
+        for (case, method, said, asked, good) in [
+            ("the same", "INVITE", "sip:701@pbx", "sip:701@pbx", true),
+            ("another number", "INVITE", "sip:701@pbx", "sip:700@pbx", false),
+            ("another host", "INVITE", "sip:701@pbx", "sip:701@other", false),
+            ("another port", "INVITE", "sip:701@pbx:5060", "sip:701@pbx:5070", false),
+            ("a port on one side", "INVITE", "sip:701@pbx", "sip:701@pbx:5060", true),
+            ("parameters on one side", "INVITE", "sip:701@pbx", "sip:701@pbx;transport=tcp;user=phone", true),
+            ("letters of the host", "INVITE", "sip:701@PBX", "sip:701@pbx", true),
+            ("letters of the user", "INVITE", "sip:Bob@pbx", "sip:bob@pbx", false),
+            ("escapes", "INVITE", "sip:%37%30%31@pbx", "sip:701@pbx", true),
+            ("angle brackets", "INVITE", "<sip:701@pbx>", "sip:701@pbx", true),
+            ("no scheme", "INVITE", "701@pbx", "sip:701@pbx", true),
+            ("sips", "INVITE", "sips:701@pbx", "sip:701@pbx", true),
+            ("no user", "INVITE", "sip:pbx", "sip:701@pbx", false),
+            ("an address written otherwise", "INVITE", "sip:1@[2001:db8::1]", "sip:1@[2001:DB8:0::1]", true),
+            ("a star", "INVITE", "*", "sip:701@pbx", false),
+            ("nothing", "INVITE", "", "sip:701@pbx", false),
+            ("a registrar", "REGISTER", "sip:pbx", "sip:pbx:5060;transport=udp", true),
+            ("a registrar with a user", "REGISTER", "sip:alice@pbx", "sip:pbx", true),
+            ("a registrar without a scheme", "REGISTER", "pbx:5060", "sip:pbx", true),
+            ("another registrar", "REGISTER", "sip:other", "sip:pbx", false),
+            ("a number of the telephone", "INVITE", "tel:+4930", "tel:+4930", true),
+            ("another number of the telephone", "INVITE", "tel:+4930", "tel:+4931", false),
+        ] {
+            let text =
+                format!("Digest username=\"a\",realm=\"r\",nonce=\"n\",uri=\"{said}\",response=\"00\"");
+            let found = Credentials::parse(text.as_bytes());
+            let is_for = found.is_some_and(|found| found.is_for(asked.as_bytes(), method.as_bytes()));
+            assert_eq!(is_for, good, "{case}");
+        }
+    }
+
+    #[test]
     fn incomplete_or_foreign_credentials_are_none() {
         let full = "Digest username=\"a\",realm=\"r\",nonce=\"n\",uri=\"sip:x\",response=\"00\"";
         assert!(Credentials::parse(full.as_bytes()).is_some());

@@ -344,7 +344,12 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
         let tag = String::from_utf8_lossy(heard.sent[0].1.view().to_tag().unwrap()).into_owned();
         desk.hear(&request("ACK", "a", 1, &tag, ""));
         let text = request("INVITE", "re", 2, &tag, "Contact: <sip:moved@192.0.2.77>\n");
+        // Nobody was known to be there, so that the driver is asked first.
         let heard = desk.hear_from(udp("198.51.100.4:999"), &text);
+        let [Event::Elsewhere { incoming, .. }] = heard.events.as_slice() else {
+            panic!("{:?}", heard.words())
+        };
+        let ((), heard) = desk.act(|stack, now, out| stack.receive_proved(dialog, incoming, now, out));
         let [Event::InDialog { request: id, .. }] = heard.events.as_slice() else {
             panic!("{:?}", heard.words())
         };
