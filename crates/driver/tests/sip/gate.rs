@@ -158,9 +158,12 @@ fn the_challenge_of_strangers_is_that_of_an_auth_without_wishes() {
     let mut config = site();
     config.default_realm = "example.org".to_owned();
     config.default_algorithms = vec![::sip::digest::Algorithm::Sha256, ::sip::digest::Algorithm::Md5];
-    let mut auth = (*config.auths["alice"]).clone();
-    auth.algorithms = config.default_algorithms.clone();
-    config.auths.insert("alice".into(), Rc::new(auth));
+    // All have the same, or a stranger would be challenged like one of them, by its name.
+    for name in ["alice", "bob"] {
+        let mut auth = (*config.auths[name]).clone();
+        auth.algorithms = config.default_algorithms.clone();
+        config.auths.insert(name.into(), Rc::new(auth));
+    }
     let mut lab = Lab::new(config);
     let mut seen = Vec::new();
     // As long as those of phones: the answer to somebody who has proved nothing has at most one and a half times as much.

@@ -138,6 +138,7 @@ fn rfc3261_12_2_2_who_knows_the_names_of_a_dialog_is_not_obeyed_from_elsewhere_f
         let mut config = site();
         let is_in: driver::sip::Access = Rc::new(|ip| ip.to_string() == "203.0.113.66");
         config.identifies.push(Identify {
+            name: "more".into(),
             endpoint: "trunk".into(),
             matches: vec![Match::Source(is_in)],
             transport: String::new(),
