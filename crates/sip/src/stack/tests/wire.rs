@@ -354,7 +354,7 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
             panic!("{:?}", heard.words())
         };
         desk.act(answer(*id));
-        desk.hear(&request("ACK", "a2", 2, &tag, ""));
+        desk.hear_from(udp("198.51.100.4:999"), &request("ACK", "a2", 2, &tag, ""));
         let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
         assert_eq!(heard.sent[0].1.view().request_uri_bytes(), b"sip:moved@192.0.2.77", "{name}");
         assert_eq!(heard.sent[0].0, expected, "{name}");
