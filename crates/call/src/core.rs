@@ -76,6 +76,8 @@ pub struct Core {
     pub admission: Admission,
     /// Who has guessed too many passwords.
     pub bans: crate::Bans,
+    /// How much of what strangers do is told.
+    pub strangers: crate::security::Strangers,
     /// Whether anybody reads notices; when not, none are made.
     pub watched: bool,
     /// Notices of this turn, in order.
@@ -209,6 +211,7 @@ impl Core {
             globals: dialplan::Vars::default(),
             admission: Admission::default(),
             bans: crate::Bans::default(),
+            strangers: crate::security::Strangers::default(),
             watched: false,
             notices: Vec::new(),
             cdrs: Vec::new(),

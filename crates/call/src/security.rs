@@ -1,7 +1,10 @@
 //! Who tried to get in: a line of the security log and a notice for each attempt.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::collections::HashMap;
 
+use base::{Instant, source_of};
 use dialplan::{Wall, strftime};
 
 use crate::{Core, Level, Notice};
@@ -79,7 +82,106 @@ fn module_of(service: &str) -> &'static str {
     }
 }
 
+/// What strangers do is told one by one up to here, of one address in [`PERIOD`]: as many as [`crate::Bans`] needs to ban
+/// a user, and more than fail2ban needs.
+pub const TOLD_OF_ADDRESS: u32 = 10;
+/// The same of all addresses together: at some 700 bytes each, 200 kB of log in a period.
+pub const TOLD_MAX: u32 = 300;
+/// The span in which it is counted, from the first on. What was not told is summed up when it is over.
+pub const PERIOD: Duration = Duration::from_secs(60);
+
+/// What shows that somebody who has no right password is at the address that a request says to come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing: a datagram without an answer to a challenge of ours. Phones send such ones, too, before they are
+    /// challenged, and anybody can write any address on them.
+    Claimed,
+    /// A connection, or the answer to a challenge or token that was sent there.
+    Shown,
+}
+
+/// Counts what strangers do, so that the log says of each what it was, and of many how many they were. Those who have shown
+/// where they are have a bound of their own: no flood of forged addresses and no crowd of phones that are challenged as a
+/// matter of course can hide who guesses passwords.
+#[derive(Debug, Default)]
+pub struct Strangers {
+    claimed: Tally,
+    shown: Tally,
+}
+
+/// It holds an address for each that was told, so that it cannot grow beyond [`TOLD_MAX`].
+#[derive(Debug, Default)]
+struct Tally {
+    /// Of each address: how many were told, and how many were not.
+    told: HashMap<IpAddr, (u32, u64)>,
+    all: u32,
+    untold: u64,
+    until: Option<Instant>,
+}
+
+impl Tally {
+    /// Whether this one is told. One request, one login, one call is one, however many lines it makes.
+    fn is_told(&mut self, from: IpAddr, now: Instant) -> bool {
+        self.until.get_or_insert(now + PERIOD);
+        let from = source_of(from);
+        let room = self.all < TOLD_MAX;
+        let entry = match self.told.get_mut(&from) {
+            None if room => Some(self.told.entry(from).or_default()),
+            known => known,
+        };
+        if let Some((told, untold)) = entry {
+            if room && *told < TOLD_OF_ADDRESS {
+                *told += 1;
+                self.all += 1;
+                return true;
+            }
+            *untold += 1;
+        }
+        self.untold += 1;
+        false
+    }
+    /// What was not told, when the period is over.
+    fn sum_up(&mut self, now: Instant) -> Option<String> {
+        self.until.filter(|until| *until <= now)?;
+        let Self { told, untold, .. } = std::mem::take(self);
+        let most = told.iter().max_by_key(|(_, (_, untold))| *untold).filter(|(_, (_, untold))| *untold > 0);
+        let most =
+            most.map(|(from, (_, untold))| format!(", {untold} of them from '{from}'")).unwrap_or_default();
+        let secs = PERIOD.as_secs();
+        (untold > 0).then(|| {
+            format!("{untold} further requests without a right password within {secs} s were not logged one by one{most}")
+        })
+    }
+}
+
+impl Strangers {
+    /// When the next period is over.
+    pub fn deadline(&self) -> Option<Instant> {
+        [self.claimed.until, self.shown.until].into_iter().flatten().min()
+    }
+}
+
 impl Core {
+    /// Whether the log and watchers are told of something that a stranger does: some of each address and period are, and
+    /// some of all; the rest is counted.
+    pub fn tells_of(&mut self, from: IpAddr, presence: Presence) -> bool {
+        self.sum_up_strangers();
+        let tally = match presence {
+            Presence::Claimed => &mut self.strangers.claimed,
+            Presence::Shown => &mut self.strangers.shown,
+        };
+        tally.is_told(from, self.now)
+    }
+    /// Tells how much strangers have done that was not told, when it is time to.
+    pub fn sum_up_strangers(&mut self) {
+        if let Some(line) = self.strangers.claimed.sum_up(self.now) {
+            self.log(Level::Security, "security", &line);
+        }
+        if let Some(line) = self.strangers.shown.sum_up(self.now) {
+            self.log(Level::Security, "security", &line);
+            self.log(Level::Notice, "security", &line);
+        }
+    }
     /// The time of this moment as security events have it: ISO 8601 with milliseconds, where the machine stands.
     pub(crate) fn event_time(&self) -> String {
         let micros = self.services.wall.now_micros();
@@ -111,5 +213,55 @@ impl Core {
             self.log(Level::Security, module_of(attempt.service), &line);
         }
         self.notice(|_| Some(Notice::Security(Box::new(attempt))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_of_an_address_and_some_of_all_are_told_and_the_rest_is_summed_up() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let ip = |number: u32| IpAddr::from((0xcb00_7100 + number).to_be_bytes());
+        for (case, addresses, each, told, summary) in [
+            ("few of one", 1, TOLD_OF_ADDRESS, 10, None),
+            (
+                "many of one",
+                1,
+                1000,
+                10,
+                Some(
+                    "990 further requests without a right password within 60 s were not \
+                logged one by one, 990 of them from '203.0.113.0'",
+                ),
+            ),
+            (
+                "one of each of many",
+                1000,
+                1,
+                300,
+                Some(
+                    "700 further requests without a right password within 60 s \
+                were not logged one by one",
+                ),
+            ),
+        ] {
+            let mut tally = Tally::default();
+            let mut count = 0;
+            for number in (0..addresses).flat_map(|number| (0..each).map(move |_| number)) {
+                count += u32::from(tally.is_told(ip(number), at(1)));
+            }
+            assert_eq!(count, told, "{case}");
+            assert!(tally.told.len() <= TOLD_MAX as usize, "{case}: {}", tally.told.len());
+            assert_eq!(tally.sum_up(at(60)), None, "{case}: not before the period is over");
+            assert_eq!(tally.sum_up(at(61)).as_deref(), summary, "{case}");
+            assert_eq!(tally.until, None, "{case}");
+            assert!(tally.is_told(ip(0), at(62)), "{case}: the next period begins anew");
+        }
+        let mut tally = Tally::default();
+        let told = (0..100)
+            .filter(|n: &u128| tally.is_told(IpAddr::from((0x2001_0db8 << 96 | *n).to_be_bytes()), at(0)));
+        assert_eq!(told.count(), 10, "a /64 of IPv6 is one address");
     }
 }

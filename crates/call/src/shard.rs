@@ -178,6 +178,7 @@ impl Shard {
             core.woken.extend(paused);
             core.queues_due();
             core.change_music();
+            core.sum_up_strangers();
         }
         self.exchange_pending();
         self.seat_pending();
@@ -207,8 +208,11 @@ impl Shard {
                 return Some(Instant::ZERO);
             }
         }
-        let queues = self.core.borrow().queues.deadline();
-        [self.exec.borrow_mut().deadline(), queues].into_iter().flatten().min()
+        let (queues, strangers) = {
+            let core = self.core.borrow();
+            (core.queues.deadline(), core.strangers.deadline())
+        };
+        [self.exec.borrow_mut().deadline(), queues, strangers].into_iter().flatten().min()
     }
     /// Stories alive.
     pub fn stories(&self) -> usize {

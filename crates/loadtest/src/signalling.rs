@@ -182,7 +182,7 @@ impl Signalling {
         answer: &[u8],
         now: Instant,
     ) -> Result<(), Refused> {
-        let accept = Accept { contact: &self.names.contact, symmetric: true };
+        let accept = Accept { contact: &self.names.contact, symmetric: true, unproved: false };
         let dialog = self.stack.accept_invite(incoming, &accept, now)?;
         if self.parties.contains_key(&dialog) {
             // The INVITE again: its answer was sent, and goes out again by itself.

@@ -123,7 +123,11 @@ impl Site {
         let (now, mut out) = (self.now, Vec::new());
         match event {
             Event::Invite(incoming) => {
-                let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: drawn.is_multiple_of(2) };
+                let accept = Accept {
+                    contact: "<sip:us@10.0.0.1>",
+                    symmetric: drawn.is_multiple_of(2),
+                    unproved: false,
+                };
                 if let Ok(dialog) = self.stack.accept_invite(&incoming, &accept, now) {
                     self.open.push(dialog);
                     self.stack.answer(dialog, &answer, now, &mut out).unwrap();

@@ -215,8 +215,10 @@ pub(super) fn tell_denied(site: &Site, peer: SocketAddr, session: u64, name: &st
     let ip = peer.ip().to_canonical();
     let mut core = site.shard.core.borrow_mut();
     let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
-    core.log(Level::Notice, "manager", &line);
-    core.tell_attempt(|_| attempt(site, why.event(), peer, session, name));
+    if core.tells_of(ip, security::Presence::Shown) {
+        core.log(Level::Notice, "manager", &line);
+        core.tell_attempt(|_| attempt(site, why.event(), peer, session, name));
+    }
     core.password_refused("AMI", ip, name, || is_home(site, ip));
 }
 

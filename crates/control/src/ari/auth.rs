@@ -75,8 +75,10 @@ fn tell_denied(site: &Site, peer: SocketAddr, name: &str, event: &'static str, b
     let ip = peer.ip().to_canonical();
     let mut core = site.shard.core.borrow_mut();
     let line = format!("{ip} failed to authenticate as '{}'", security::shown(name));
-    core.log(Level::Notice, "ari", &line);
-    core.tell_attempt(|_| attempt(event, peer, name));
+    if core.tells_of(ip, security::Presence::Shown) {
+        core.log(Level::Notice, "ari", &line);
+        core.tell_attempt(|_| attempt(event, peer, name));
+    }
     // Who is banned already learns nothing by going on, and is not counted for it either.
     if !banned {
         core.password_refused("ARI", ip, name, || crate::ami::is_home(site, ip));

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use ::iax2::Secret;
 use ::iax2::machine::{Challenge, Encrypt, Request};
 use base::{Cause, Instant};
-use call::{Core, Level, security};
+use call::security::{self, Presence};
+use call::{Core, Level};
 
 use super::config::{Peer, User};
 use super::index::Face;
@@ -28,6 +29,11 @@ const REFUSALS_MAX: usize = 4096;
 pub(super) const NO_AUTHORITY: &[u8] = b"No authority found";
 /// What is said to everybody who fails to register.
 const REFUSED: &[u8] = b"Registration Refused";
+
+/// A token shows where whoever brings it is.
+fn presence_of(request: &Request) -> Presence {
+    if request.validated { Presence::Shown } else { Presence::Claimed }
+}
 
 /// What is said to who has too much waiting to be looked at, whoever it claims to be.
 pub(super) fn busy() -> (Cause, &'static [u8]) {
@@ -177,7 +183,9 @@ impl IaxDriver {
             let line = format!(
                 "a call of '{shown}' from {from} is refused: {most} wait for a proof already (maxauthreq)"
             );
-            core.log(Level::Notice, "chan_iax2", &line);
+            if core.tells_of(from.ip(), Presence::Claimed) {
+                core.log(Level::Notice, "chan_iax2", &line);
+            }
             return self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
         }
         // Keys of calls are made of passwords.
@@ -198,7 +206,9 @@ impl IaxDriver {
             self.refuse(now, at, Cause::FACILITY_NOT_SUBSCRIBED, why);
         }
         let event = if known { "ChallengeSent" } else { "InvalidAccountID" };
-        self.tell_attempt(core, at, from, event, &name);
+        if core.tells_of(from.ip(), Presence::Claimed) {
+            self.tell_attempt(core, at, from, event, &name);
+        }
     }
     /// Tells the security log and watchers of an attempt to get in.
     fn tell_attempt(&self, core: &mut Core, at: At, from: SocketAddr, event: &'static str, name: &str) {
@@ -253,8 +263,11 @@ impl IaxDriver {
             (false, true) => format!("Host {ip} failed to authenticate as '{shown}'"),
             (false, false) => format!("No registration for peer '{shown}' (from {ip})"),
         };
-        core.log(Level::Notice, "chan_iax2", &line);
-        if wish.is_known() {
+        let is_told = core.tells_of(from.ip(), presence_of(&request));
+        if is_told {
+            core.log(Level::Notice, "chan_iax2", &line);
+        }
+        if wish.is_known() && is_told {
             self.tell_attempt(core, at, from, "ChallengeResponseFailed", &name);
         }
         // Without a token anybody may have sent it, and could have others banned.

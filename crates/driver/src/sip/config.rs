@@ -292,6 +292,8 @@ pub struct Endpoint {
     pub allow_overlap: bool,
     /// Answer its OPTIONS without a challenge.
     pub unauthenticated_options: bool,
+    /// Take its calls without a challenge, and nothing else (`insecure_invite`).
+    pub insecure_invite: bool,
     /// Context in which numbers that are too short are looked for; empty: the endpoint's own.
     pub overlap_context: String,
     /// Reliable provisional responses.
@@ -467,6 +469,24 @@ pub struct Identify {
     /// Name of the transport that requests have to come by; empty: any.
     pub transport: String,
 }
+
+impl Endpoint {
+    /// Whether it stands for whoever is nobody else (`[anonymous]`, and `[anonymous@domain]`).
+    pub fn is_guest(&self) -> bool {
+        *self.name == *GUEST || self.name.strip_prefix(GUEST).is_some_and(|rest| rest.starts_with('@'))
+    }
+}
+
+impl Endpoint {
+    /// Whether its OPTIONS are answered without a challenge and a name is all that it is known by.
+    pub(super) fn opens_options(&self) -> bool {
+        let by_name = |way: &IdentifyBy| matches!(way, IdentifyBy::Username | IdentifyBy::AuthUsername);
+        self.unauthenticated_options && self.identify_by.iter().any(by_name)
+    }
+}
+
+/// The endpoint of those who are nobody else.
+pub(super) const GUEST: &str = "anonymous";
 
 /// `type=registration`: where we register ourselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,6 +24,7 @@ const UNREAD_PERIOD: Duration = Duration::from_secs(10);
 pub(crate) fn dialog_of(event: &Event) -> Option<DialogId> {
     match event {
         Event::InDialog { dialog, .. }
+        | Event::Elsewhere { dialog, .. }
         | Event::Provisional { dialog, .. }
         | Event::Answered { dialog, .. }
         | Event::Challenged { dialog, .. }
@@ -87,6 +88,7 @@ impl SipDriver {
             Event::InDialog { dialog, request, message, .. } => {
                 self.in_dialog(core, dialog, request, &message)
             }
+            Event::Elsewhere { dialog, incoming } => self.elsewhere(core, dialog, &incoming),
             Event::Provisional { dialog, status, message, .. } => {
                 self.progressed(core, dialog, status, &message)
             }
@@ -225,7 +227,7 @@ impl SipDriver {
         let all = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let mut counted = |from, count| {
             let patience = Patience { count: 0, period: UNREAD_PERIOD, prune: UNREAD_PERIOD };
-            self.unread.comes(from, patience, core.now).is_some_and(|sofar| sofar <= count)
+            self.unread.comes(from, false, patience, core.now).is_some_and(|sofar| sofar <= count)
         };
         if counted(source.remote.ip(), UNREAD_LINES_MAX) && counted(all, UNREAD_LINES_ALL_MAX) {
             let line = format!("{} {}: {what}", source.protocol.name(), source.remote);
@@ -508,6 +510,7 @@ impl SipDriver {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
         self.tell_owed(core, handle);
         let Some(leg) = self.legs.get_mut(handle) else { return };
+        self.unproved.prove(leg.flow.remote.ip());
         if !std::mem::take(&mut leg.awaits_answer) {
             return;
         }

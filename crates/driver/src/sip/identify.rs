@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::sip::digest::Credentials;
 use ::sip::{HeaderName, Message};
 
-use super::config::{Config, Endpoint, IdentifyBy, Match};
+use super::config::{Config, Endpoint, GUEST, IdentifyBy, Match};
 
 /// The way a request came.
 pub(crate) struct Arrival<'a> {
@@ -24,7 +24,11 @@ pub(crate) fn endpoint_of(
     message: &Message<'_>,
     came: &Arrival<'_>,
 ) -> Option<Rc<Endpoint>> {
-    config.order.iter().find_map(|way| by(config, *way, message, came))
+    // All are looked at, also after one has found somebody, so that the time tells nothing of who exists.
+    config.order.iter().fold(None, |found, way| {
+        let other = by(config, *way, message, came);
+        found.or(other)
+    })
 }
 
 /// Whether anybody at this address may send SIP.
@@ -85,7 +89,7 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
         }
         // A site that names such an endpoint has decided to take calls from anybody.
         IdentifyBy::Anonymous => {
-            named(config, b"anonymous", message.from().map_or(b"", |from| from.uri.host.as_bytes()))
+            named(config, GUEST.as_bytes(), message.from().map_or(b"", |from| from.uri.host.as_bytes()))
         }
         IdentifyBy::Ip | IdentifyBy::Header | IdentifyBy::RequestUri | IdentifyBy::Transport => config
             .identifies

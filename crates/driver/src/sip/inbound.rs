@@ -8,8 +8,8 @@ use ::sip::header::MediaType;
 use ::sip::sdp::Negotiated;
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
-use base::{Cause, ChannelId, Command, FormatId, FormatSet, StreamId};
-use call::security::{self, Attempt};
+use base::{Cause, ChannelId, Command, FormatId, FormatSet, Instant, StreamId};
+use call::security::{self, Attempt, Presence};
 use call::{ChanState, Core, Level, Location, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Match, Rel100};
@@ -46,6 +46,10 @@ pub(crate) fn note_refusal(core: &mut Core, message: &Message<'_>, source: Flow,
     core.log(Level::Notice, "res_pjsip", &line);
 }
 
+/// The time after which a request that is repeated is answered at the other port of [`SipDriver::challenge`]: T1, after
+/// which it is repeated first.
+const TURN_MILLIS: u64 = 500;
+
 /// A request whose sender is known and may go on.
 pub(crate) struct Known {
     pub(crate) endpoint: Rc<Endpoint>,
@@ -53,46 +57,52 @@ pub(crate) struct Known {
 
 impl SipDriver {
     /// Identifies and authenticates; what cannot pass has been answered, and nothing was stored for it.
+    ///
+    /// Who exists shows neither in the answer nor in what it takes: an endpoint without its password and nobody take the
+    /// same steps.
     pub(crate) fn admit(&mut self, core: &mut Core, incoming: &mut Incoming) -> Option<Known> {
         let config = self.config.clone();
         let source = incoming.source;
-        let endpoint = self.endpoint_of(&config, &incoming.message.view(), source);
-        incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
-        let open = endpoint.as_ref().is_some_and(|endpoint| endpoint.unauthenticated_options)
-            && incoming.message.view().method() == Method::Options;
+        let view = incoming.message.view();
+        let endpoint = self.endpoint_of(&config, &view, source).filter(|found| may_come(found, &view));
+        let open = endpoint.as_ref().is_some_and(|endpoint| waives(endpoint, &view));
         let verdict = match open {
             true => Admitted::Yes(None),
-            false => self.gate.check(
-                &config,
-                endpoint.as_deref(),
-                &incoming.message.view(),
-                source,
-                &core.bans,
-                core.now,
-            ),
+            false => self.gate.check(&config, endpoint.as_deref(), &view, source, &core.bans, core.now),
         };
+        let has_proved =
+            matches!(&verdict, Admitted::Yes(Some(_))) || self.is_there(core, &endpoint, incoming);
+        incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
         match (endpoint, verdict) {
             (Some(endpoint), Admitted::Yes(user)) => {
+                incoming.proved = has_proved;
                 if let Some(user) = user {
                     core.bans.succeeded(source.remote.ip(), &user);
                     self.tell_attempt(core, incoming, "SuccessfulAuth", Some(&endpoint), &[]);
                 }
-                Some(Known { endpoint })
+                let length = incoming.message.bytes().len();
+                let has_room = has_proved || self.unproved.admit(source.remote.ip(), length, core.now);
+                has_room.then_some(Known { endpoint })
             }
-            (endpoint, Admitted::Challenge { values, guess }) => {
+            (endpoint, Admitted::Challenge { values, guess, astray }) => {
+                let has_tried = guess.is_some() || astray.is_some();
+                let presence = if has_tried { Presence::Shown } else { Presence::Claimed };
+                let is_told = core.tells_of(source.remote.ip(), presence);
                 let event = match endpoint {
                     _ if guess.is_none() => "ChallengeSent",
                     Some(_) => "ChallengeResponseFailed",
                     None => "InvalidAccountID",
                 };
-                if endpoint.is_none() {
-                    self.count_stranger(core, incoming, event == "ChallengeSent");
+                let is_untold = event == "ChallengeSent";
+                self.count_stranger(core, incoming, endpoint.is_some(), (is_told, is_untold));
+                if is_told {
+                    self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
                 }
-                self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
                 // One without credentials is the normal first try.
-                if incoming.message.view().has(HeaderName::Authorization) {
+                if is_told && incoming.message.view().has(HeaderName::Authorization) {
                     let why = self.why_refused(&incoming.message.view(), endpoint.is_some(), source);
                     note_refusal(core, &incoming.message.view(), source, why);
+                    Self::note_astray(core, incoming, astray.as_deref());
                 }
                 if let Some(user) = guess {
                     let ip = source.remote.ip();
@@ -100,7 +110,7 @@ impl SipDriver {
                 }
                 let headers: Vec<(&str, &str)> =
                     values.iter().map(|v| ("WWW-Authenticate", v.as_str())).collect();
-                self.challenge(incoming, &Answer::new(401).headers(&headers));
+                self.challenge(core.now, incoming, &Answer::new(401).headers(&headers));
                 None
             }
             (None, Admitted::Yes(_)) => {
@@ -108,6 +118,28 @@ impl SipDriver {
                 None
             }
         }
+    }
+    /// Whether somebody who was let in without a password is where the request says to come from, by what is known: the
+    /// site vouches for endpoints that it gives none, not for guests and not for those whose calls alone need none.
+    fn is_there(&mut self, core: &Core, endpoint: &Option<Rc<Endpoint>>, incoming: &Incoming) -> bool {
+        let Some(endpoint) = endpoint else { return false };
+        let source = incoming.source;
+        source.protocol.is_reliable()
+            || !(endpoint.is_guest() || endpoint.insecure_invite)
+            || self.gate.is_there(&incoming.message.view(), source)
+            || (!endpoint.is_guest() && self.is_of_endpoint(core, endpoint, source.remote.ip()))
+    }
+    /// Whether the log is told of a request that was let in and then refused: always of those who have proved who they
+    /// are, of others as of strangers.
+    pub(crate) fn tells_of(&self, core: &mut Core, endpoint: &Endpoint, incoming: &Incoming) -> bool {
+        !(endpoint.is_guest() || endpoint.insecure_invite)
+            || core.tells_of(incoming.source.remote.ip(), self.presence_of(incoming))
+    }
+    /// What shows that whoever sent this is where it says to come from.
+    pub(crate) fn presence_of(&self, incoming: &Incoming) -> Presence {
+        let is_shown = incoming.source.protocol.is_reliable()
+            || self.gate.is_there(&incoming.message.view(), incoming.source);
+        if is_shown { Presence::Shown } else { Presence::Claimed }
     }
     /// Asks for a password inside a dialog as it was asked for at its beginning: the status and headers that challenge,
     /// `None` when the request has proved itself.
@@ -125,7 +157,7 @@ impl SipDriver {
                 user.into_iter().for_each(|user| core.bans.succeeded(ip, &user));
                 None
             }
-            Admitted::Challenge { values, guess } => {
+            Admitted::Challenge { values, guess, .. } => {
                 if let Some(user) = guess {
                     note_refusal(core, message, source, NOT_PROVED);
                     core.password_refused("PJSIP", ip, &user, || self.is_home(ip));
@@ -136,9 +168,16 @@ impl SipDriver {
     }
     /// Somebody who is no endpoint: a report, when there are too many requests of that address. Who has tried to prove an
     /// account is reported in any case, which is what `untold` denies.
-    fn count_stranger(&mut self, core: &mut Core, incoming: &Incoming, untold: bool) {
+    fn count_stranger(
+        &mut self,
+        core: &mut Core,
+        incoming: &Incoming,
+        is_endpoint: bool,
+        (is_told, untold): (bool, bool),
+    ) {
         let (from, patience) = (incoming.source.remote.ip(), self.config.patience);
-        let Some(count) = self.strangers.comes(from, patience, core.now) else { return };
+        let count = self.strangers.comes(from, is_endpoint, patience, core.now);
+        let Some(count) = count.filter(|_| is_told) else { return };
         if !untold {
             return;
         }
@@ -196,19 +235,30 @@ impl SipDriver {
         }
     }
     /// Challenges alike whoever is asked for: the port that the answer goes to must not tell whether an endpoint has that
-    /// name. Where endpoints differ in `force_rport`, it goes to both ports that it might have to.
-    fn challenge(&mut self, incoming: &mut Incoming, answer: &Answer<'_>) {
-        let before = self.sends.len();
-        for force_rport in self.challenge_ports {
-            let Some(force_rport) = force_rport else { continue };
-            incoming.force_rport = force_rport;
-            self.refuse(incoming, answer);
-        }
-        if let [first, second] = self.sends.get(before..).unwrap_or_default()
-            && first.flow == second.flow
-        {
-            self.sends.pop();
-        }
+    /// name. Where endpoints differ in `force_rport`, and the request does not say itself, it goes to one of both ports
+    /// that it might have to, and to the other one when the request is repeated after half a second.
+    fn challenge(&mut self, now: Instant, incoming: &mut Incoming, answer: &Answer<'_>) {
+        let turn = now.as_millis() / TURN_MILLIS;
+        incoming.force_rport = match self.challenge_ports {
+            [Some(_), Some(_)] => (u128::from(turn) ^ incoming.key()) & 1 == 0,
+            [_, None] => true,
+            [None, Some(_)] => false,
+        };
+        self.refuse(incoming, answer);
+    }
+    /// A right password for another request is worth a notice of its own.
+    fn note_astray(core: &mut Core, incoming: &Incoming, astray: Option<&str>) {
+        let Some(uri) = astray else { return };
+        let message = incoming.message.view();
+        let asked = identity::text(message.request_uri_bytes());
+        let line = format!(
+            "{} for '{}' from '{}' has a right password for another request: the uri of its digest is '{}'",
+            message.method(),
+            security::shown(&asked),
+            incoming.source.remote,
+            security::shown(uri)
+        );
+        core.log(Level::Notice, "res_pjsip", &line);
     }
     /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
     fn tell_attempt(
@@ -250,7 +300,8 @@ impl SipDriver {
         self.stack.respond_stateless(incoming, answer, &mut out);
         for output in out {
             if let ::sip::stack::Output::Send(send) = output {
-                self.put(send);
+                // An account is kept for longer than the turn anyway.
+                self.put(send, Instant::ZERO);
             }
         }
     }
@@ -335,7 +386,9 @@ impl SipDriver {
             "Call from '{}' ({}) to extension '{exten}' rejected because {why} in context '{}'.",
             endpoint.name, incoming.source.remote, endpoint.context
         );
-        core.log(Level::Notice, "res_pjsip_session", &line);
+        if self.tells_of(core, endpoint, incoming) {
+            core.log(Level::Notice, "res_pjsip_session", &line);
+        }
         self.refuse(incoming, &Answer::new(status));
     }
 
@@ -351,7 +404,8 @@ impl SipDriver {
         let source = incoming.source;
         let (media, stream, agreed) = self.open_session(core, incoming, endpoint)?;
         let contact = self.own_contact(source, endpoint);
-        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let unproved = !incoming.proved;
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved };
         let dialog = match self.stack.accept_invite(incoming, &accept, core.now) {
             Ok(dialog) if self.legs.by_dialog(dialog).is_none() => dialog,
             // A retransmission that overtook: the call is there already, or has ended.
@@ -609,6 +663,25 @@ impl SipDriver {
     }
 }
 
+/// Whether an endpoint may ask for this at all: guests may call, and send messages where there is a context for them.
+fn may_come(endpoint: &Endpoint, message: &Message<'_>) -> bool {
+    match message.method() {
+        _ if !endpoint.is_guest() => true,
+        Method::Invite => true,
+        Method::Message => !endpoint.message_context.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether an endpoint that has a password is not asked for it. What takes part in another's call is never waived.
+fn waives(endpoint: &Endpoint, message: &Message<'_>) -> bool {
+    match message.method() {
+        Method::Options => endpoint.unauthenticated_options,
+        Method::Invite => endpoint.insecure_invite && !message.has(HeaderName::Replaces),
+        _ => false,
+    }
+}
+
 /// The format that spares transcoding, when another than the first agreed on does: the other party's most wanted one that
 /// both have.
 fn better(agreed: &Negotiated, suits: FormatSet) -> Option<FormatId> {
@@ -618,7 +691,7 @@ fn better(agreed: &Negotiated, suits: FormatSet) -> Option<FormatId> {
 }
 
 /// Headers of a refusal.
-type Headers = Vec<(&'static str, String)>;
+pub(crate) type Headers = Vec<(&'static str, String)>;
 
 /// Why a call cannot be taken from this endpoint whatever number it asks for, and what the answer says.
 fn unsuitable(invite: &Message<'_>, endpoint: &Endpoint) -> Option<(u16, Headers)> {

@@ -163,11 +163,13 @@ impl SipDriver {
                 let [forced, unforced] = &mut self.challenge_ports;
                 let obeyed = if endpoint.force_rport { forced } else { unforced };
                 *obeyed = Some(endpoint.force_rport);
+                self.open_options |= endpoint.opens_options();
             }
             let old = put(&mut config.endpoints, name.clone(), endpoint.clone());
             self.watchers.learn(&name, old.as_deref(), endpoint.as_deref());
         }
         for (name, auth) in learned.auths {
+            auth.iter().for_each(|auth| self.gate.learn(auth));
             put(&mut config.auths, name, auth);
         }
         let before = self.registrations.changes.len();

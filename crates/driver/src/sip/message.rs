@@ -54,7 +54,9 @@ impl SipDriver {
                 "message from '{}' to '{exten}' refused: no such extension in '{context}'",
                 endpoint.name
             );
-            core.log(Level::Notice, "res_pjsip_messaging", &line);
+            if self.tells_of(core, &endpoint, &incoming) {
+                core.log(Level::Notice, "res_pjsip_messaging", &line);
+            }
             return self.refuse(&incoming, &Answer::new(404));
         }
         let message = read(&view, incoming.source.remote);

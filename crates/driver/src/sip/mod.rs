@@ -12,6 +12,7 @@ mod charged;
 mod codecs;
 mod config;
 mod direct;
+mod elsewhere;
 mod events;
 mod fax;
 mod flows;
@@ -41,6 +42,7 @@ mod strangers;
 mod tech;
 mod timers;
 mod trunk;
+mod unproved;
 mod watch;
 mod ways;
 
@@ -140,6 +142,9 @@ pub struct SipDriver {
     strangers: strangers::Strangers,
     /// Who sends what cannot be read.
     unread: strangers::Strangers,
+    unproved: unproved::Unproved,
+    /// Whether OPTIONS without credentials are answered to everybody, because they are to some who are known by a name.
+    open_options: bool,
     legs: Legs,
     registrations: Registrations,
     qualify: Qualify,
@@ -207,6 +212,8 @@ impl SipDriver {
             gate: Gatekeeper::new(key),
             strangers: strangers::Strangers::default(),
             unread: strangers::Strangers::default(),
+            unproved: unproved::Unproved::default(),
+            open_options: false,
             legs: Legs::default(),
             registrations: Registrations::new(seed.rotate_left(64)),
             qualify: Qualify::default(),
@@ -262,6 +269,9 @@ impl SipDriver {
         let obeyed =
             |force: bool| Some(force).filter(|_| said(force) || force && config.endpoints.is_empty());
         self.challenge_ports = [obeyed(true), obeyed(false)];
+        let is_open = |endpoint: &Rc<Endpoint>| endpoint.opens_options();
+        self.open_options = config.endpoints.values().any(is_open);
+        self.gate.configure(&config);
         self.stack.set_config(config.timers, config.user_agent.clone(), config.max_forwards);
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
@@ -280,6 +290,9 @@ impl SipDriver {
     pub fn receive(&mut self, core: &mut Core, source: Flow, bytes: &[u8]) {
         if self.is_observed() {
             self.observe(core, false, source, bytes);
+        }
+        if !self.unproved.is_empty() && !source.protocol.is_reliable() {
+            self.unproved.received(source.remote.ip(), bytes.len(), core.now);
         }
         let source = self.ways.inward(&self.config, &mut self.stack, source);
         self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
@@ -580,7 +593,7 @@ impl SipDriver {
     fn carry_out(&mut self, core: &mut Core, out: &mut Vec<Output>) {
         for output in out.drain(..) {
             match output {
-                Output::Send(send) => self.put(send),
+                Output::Send(send) => self.put(send, core.now),
                 Output::Event(event) => self.guarded(core, event),
             }
         }
@@ -594,7 +607,14 @@ impl SipDriver {
         }
     }
     /// Queues a message in the form that the configuration asks for.
-    fn put(&mut self, mut send: Send) {
+    fn put(&mut self, mut send: Send, now: Instant) {
+        if !self.unproved.is_empty()
+            && !send.flow.protocol.is_reliable()
+            && send.bytes.starts_with(b"SIP/2.0 ")
+            && !self.unproved.may_send(send.flow.remote.ip(), &send.bytes, now)
+        {
+            return;
+        }
         if let Some(spelled) = self.config.form.of(&send.bytes) {
             send.bytes = spelled.into();
         }

@@ -220,6 +220,12 @@ impl SipDriver {
             let other = self.stack.find_dialog(parsed.call_id, parsed.to_tag, parsed.from_tag);
             let leg =
                 other.and_then(|dialog| self.legs.by_dialog(dialog)).and_then(|handle| self.legs.get(handle));
+            // A guest has proved no more than where it calls from.
+            let own = core.get(channel).and_then(|channel| self.legs.get(channel.handle)).map(|leg| leg.flow);
+            let is_own = other.zip(own).is_some_and(|(other, flow)| self.stack.is_from_peer(other, flow));
+            if leg.is_some() && endpoint.is_guest() && !is_own {
+                return Err(481);
+            }
             if let Some(second) = leg.map(|leg| leg.channel) {
                 if second == channel || peer == Some(second) {
                     return Err(400);
@@ -381,7 +387,16 @@ impl SipDriver {
         let view = incoming.message.view();
         let mut values = view.headers(HeaderName::Replaces);
         let Some(value) = values.next() else { return false };
-        let place = match (Replaces::parse(value), values.next()) {
+        let parsed = Replaces::parse(value);
+        let replaced = parsed.as_ref().and_then(|replaces| {
+            self.stack.find_dialog(replaces.call_id, replaces.to_tag, replaces.from_tag)
+        });
+        if let Some((status, headers)) = self.may_not_replace(core, incoming, &known.endpoint, replaced) {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            self.refuse(incoming, &Answer::new(status).headers(&headers));
+            return true;
+        }
+        let place = match (parsed, values.next()) {
             (Some(replaces), None) => match self.rings_at_lamp(core, &known.endpoint, &replaces) {
                 Some(target) => target.map(Replaced::AtLamp),
                 None => self.replaced(core, &replaces),

@@ -92,6 +92,14 @@ fn contacts_allowed(config: &Config, endpoint: &Endpoint, message: &Message<'_>)
         .all(|contact| allowed(contact.uri.host.ip()) && elsewhere(&contact.uri).is_none_or(&allowed))
 }
 
+/// What the answer to OPTIONS says of us (RFC 3261 §11.2).
+const PONG: [(&str, &str); 4] = [
+    ("Accept", super::ACCEPT),
+    ("Accept-Encoding", "identity"),
+    ("Accept-Language", "en"),
+    ("Allow", super::ALLOW),
+];
+
 impl SipDriver {
     /// Puts back what the journal kept.
     pub fn restore(&mut self, aor: &str, binding: Binding, now: Instant) {
@@ -308,6 +316,12 @@ impl SipDriver {
     }
     /// An OPTIONS from somebody known.
     pub(crate) fn pinged(&mut self, core: &mut Core, mut incoming: Incoming) {
+        // Where some are answered who have proved nothing, all are, or it would tell who exists.
+        let proves = incoming.message.view().has(::sip::HeaderName::Authorization);
+        if self.open_options && !proves {
+            incoming.force_rport = true;
+            return self.refuse(&incoming, &Answer::new(200).headers(&PONG));
+        }
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
         let exten = super::inbound::exten_of(&incoming.message.view(), self.config.ignore_user_options);
         let there = exten == "s" || (core.reach)(core, &endpoint.context, &exten, "") == call::Reach::Whole;

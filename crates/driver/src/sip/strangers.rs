@@ -41,7 +41,14 @@ pub(super) struct Strangers {
 
 impl Strangers {
     /// Counts a request from somebody who is no endpoint; how many there were within the period, when those are too many.
-    pub(super) fn comes(&mut self, from: IpAddr, patience: Patience, now: Instant) -> Option<u32> {
+    /// One of an endpoint without its password takes the same steps and does not count, so that the time tells nothing.
+    pub(super) fn comes(
+        &mut self,
+        from: IpAddr,
+        is_endpoint: bool,
+        patience: Patience,
+        now: Instant,
+    ) -> Option<u32> {
         if self.prune_at.is_none_or(|at| at <= now) {
             self.known.retain(|_, stranger| now < stranger.since + patience.period);
             self.prune_at = Some(now + patience.prune);
@@ -54,8 +61,8 @@ impl Strangers {
         if stranger.since + patience.period <= now {
             *stranger = Stranger { since: now, count: 0 };
         }
-        stranger.count = stranger.count.saturating_add(1);
-        Some(stranger.count).filter(|count| *count >= patience.count)
+        stranger.count = stranger.count.saturating_add(u32::from(!is_endpoint));
+        Some(stranger.count).filter(|count| !is_endpoint && *count >= patience.count)
     }
 }
 
@@ -84,10 +91,14 @@ mod tests {
             (9, one, None),
             (9, one, Some(3)),
         ] {
-            assert_eq!(strangers.comes(from.parse().unwrap(), patience, at(secs)), reported, "{secs} {from}");
+            assert_eq!(
+                strangers.comes(from.parse().unwrap(), false, patience, at(secs)),
+                reported,
+                "{secs} {from}"
+            );
         }
         let all = Patience { count: 0, ..patience };
-        assert_eq!(strangers.comes(other.parse().unwrap(), all, at(100)), Some(1));
+        assert_eq!(strangers.comes(other.parse().unwrap(), false, all, at(100)), Some(1));
     }
 
     #[test]
@@ -95,12 +106,12 @@ mod tests {
         let patience = Patience { count: 1, ..Patience::default() };
         let mut strangers = Strangers::default();
         for number in 0..10_000_u32 {
-            let counted = strangers.comes(IpAddr::from(number.to_be_bytes()), patience, at(0));
+            let counted = strangers.comes(IpAddr::from(number.to_be_bytes()), false, patience, at(0));
             assert_eq!(counted.is_some(), (number as usize) < ADDRESSES_MAX, "{number}");
         }
         let late = "198.51.100.1".parse().unwrap();
-        assert_eq!(strangers.comes(late, patience, at(29)), None);
-        assert_eq!(strangers.comes(late, patience, at(30)), Some(1));
+        assert_eq!(strangers.comes(late, false, patience, at(29)), None);
+        assert_eq!(strangers.comes(late, false, patience, at(30)), Some(1));
         assert_eq!(strangers.known.len(), 1);
     }
 }

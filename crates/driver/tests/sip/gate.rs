@@ -145,7 +145,11 @@ fn an_address_whose_requests_are_of_no_endpoint_is_reported_when_they_are_many()
     assert_eq!(ask(&mut lab, "carol", 1), [challenge]);
     // Those of an endpoint do not count.
     lab.now += core::time::Duration::from_secs(5);
-    assert_eq!(ask(&mut lab, "alice", 8), ["ChallengeSent alice"; 8]);
+    assert_eq!(ask(&mut lab, "alice", 3), ["ChallengeSent alice"; 3]);
+    // Ten of an address are told in a minute, whoever they are of.
+    assert_eq!(ask(&mut lab, "alice", 5), [""; 0]);
+    lab.now += call::security::PERIOD;
+    assert_eq!(ask(&mut lab, "alice", 5), ["ChallengeSent alice"; 5]);
 }
 
 #[test]
@@ -153,13 +157,18 @@ fn the_challenge_of_strangers_is_that_of_an_auth_without_wishes() {
     let mut config = site();
     config.default_realm = "example.org".to_owned();
     config.default_algorithms = vec![::sip::digest::Algorithm::Sha256, ::sip::digest::Algorithm::Md5];
-    let mut auth = (*config.auths["alice"]).clone();
-    auth.algorithms = config.default_algorithms.clone();
-    config.auths.insert("alice".into(), Rc::new(auth));
+    // All have the same, or a stranger would be challenged like one of them, by its name.
+    for name in ["alice", "bob"] {
+        let mut auth = (*config.auths[name]).clone();
+        auth.algorithms = config.default_algorithms.clone();
+        config.auths.insert(name.into(), Rc::new(auth));
+    }
     let mut lab = Lab::new(config);
     let mut seen = Vec::new();
+    // As long as those of phones: the answer to somebody who has proved nothing has at most one and a half times as much.
+    let padding = format!("User-Agent: {}\r\n", "phone ".repeat(30));
     for user in ["alice", "carol"] {
-        let answer = Phone::new(user).password(None).register(&mut lab, "");
+        let answer = Phone::new(user).password(None).register(&mut lab, &padding);
         assert_eq!(answer.view().headers(::sip::HeaderName::WwwAuthenticate).count(), 2, "{user}");
         assert!(header(&answer, "WWW-Authenticate").contains("realm=\"example.org\""), "{user}");
         seen.push(masked(&answer));
@@ -367,6 +376,7 @@ fn the_port_of_a_challenge_does_not_tell_whether_an_endpoint_has_that_name() {
     for (name, alice, trunk, expected) in [
         ("all forced", true, true, vec!["203.0.113.9:41000"]),
         ("none forced", false, false, vec!["203.0.113.9:5062"]),
+        // One for each time that it is asked, so that nobody is sent more than he sends; a phone repeats itself after T1.
         ("some forced", false, true, vec!["203.0.113.9:41000", "203.0.113.9:5062"]),
     ] {
         for user in ["alice", "nobody"] {
@@ -376,12 +386,17 @@ fn the_port_of_a_challenge_does_not_tell_whether_an_endpoint_has_that_name() {
             change(&mut config, "alice", |endpoint| endpoint.force_rport = alice);
             let mut lab = Lab::new(config);
             let text = Phone::new(user).request("REGISTER", "sip:strowger", "", "");
-            lab.receive(udp("203.0.113.9:41000"), text);
             let mut answers = Vec::new();
-            while let Some((flow, answer)) = lab.next() {
+            for turn in 0..2 {
+                lab.receive(udp("203.0.113.9:41000"), text.clone());
+                let (flow, answer) = lab.next().unwrap();
                 assert_eq!(line(&answer), "401", "{name}, {user}");
                 answers.push(flow.remote.to_string());
+                assert!(lab.next().is_none(), "{name}, {user}: one answer to one request, {turn}");
+                lab.now += core::time::Duration::from_millis(500);
             }
+            answers.sort();
+            answers.dedup();
             assert_eq!(answers, expected, "{name}, {user}");
         }
     }

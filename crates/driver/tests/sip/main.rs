@@ -20,6 +20,7 @@ mod outgoing;
 mod parties;
 mod parts;
 mod phone;
+mod proofs;
 mod publications;
 mod registration;
 mod secure;

@@ -6,7 +6,7 @@ use crate::frame::{Command, Full, Kind, Mini, NUMBER_MASK, Video};
 use crate::window::{Due, Pending, ROUND_TRIP_FIRST, Window, first_wait};
 use base::Instant;
 use base::hash::Randomness;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 /// Where a number comes from.
@@ -90,6 +90,8 @@ pub(crate) struct Link {
     pub(crate) round_trip: Duration,
     /// Whether the other side has shown that it knows our number.
     pub(crate) met: bool,
+    /// Octets that may still be sent to a side that has shown neither that nor a token: it may be anybody's address.
+    allowance: Option<usize>,
     window: Window,
     last_stamp: u32,
     /// Sequenced frames sent; tells whether an answer has acknowledged already.
@@ -114,6 +116,7 @@ impl Link {
             iseq: 0,
             round_trip: ROUND_TRIP_FIRST,
             met: false,
+            allowance: None,
             window: Window::default(),
             last_stamp: 0,
             sent: 0,
@@ -158,6 +161,20 @@ impl Link {
     }
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.window.deadline()
+    }
+    /// A datagram of so many octets came from a side that has shown nothing yet: it may be answered by one and a half
+    /// times as much, with IP and UDP around both.
+    pub(crate) fn bound(&mut self, octets: usize) {
+        let more = answer_octets(octets, self.remote.ip());
+        self.allowance = Some(self.allowance.unwrap_or(0).saturating_add(more));
+    }
+    /// The same of a further one, or the side has shown that it receives what is sent to it.
+    pub(crate) fn heard(&mut self, octets: usize) {
+        match self.allowance {
+            Some(_) if self.met => self.allowance = None,
+            Some(_) => self.bound(octets),
+            None => {}
+        }
     }
     /// Begins anew under the same number: a NEW that goes out again with a token, or a transferred call.
     pub(crate) fn restart(&mut self) {
@@ -205,7 +222,10 @@ impl Link {
         let mut bytes = Vec::with_capacity(crate::frame::FULL_BYTES + data.len());
         frame.write(&mut bytes);
         let turn = self.keys.as_ref().map_or(0, |keys| keys.turn);
-        transmit(self.remote, self.keys.as_deref(), turn, &bytes, random, out);
+        // What is held back counts as lost: it is repeated when the other side has said more.
+        if spend(&mut self.allowance, self.remote, bytes.len()) {
+            transmit(self.remote, self.keys.as_deref(), turn, &bytes, random, out);
+        }
         let is_sequenced = frame.is_sequenced();
         self.note(true, kind);
         if is_sequenced {
@@ -235,6 +255,9 @@ impl Link {
         random: &mut Randomness,
         out: &mut Out,
     ) {
+        if !spend(&mut self.allowance, to, crate::frame::MINI_BYTES + data.len()) {
+            return;
+        }
         let frame = Mini { source: self.ours & NUMBER_MASK, timestamp: timestamp as u16, data };
         let plain = &mut self.plain;
         out.datagram(to, |buffer| match &self.keys {
@@ -248,8 +271,10 @@ impl Link {
     }
 
     /// Sends video without keeping it; never on an enciphered leg, for which the protocol has no form of it.
-    pub(crate) fn video(&self, timestamp: u32, mark: bool, data: &[u8], out: &mut Out) {
-        if self.keys.is_none() {
+    pub(crate) fn video(&mut self, timestamp: u32, mark: bool, data: &[u8], out: &mut Out) {
+        if self.keys.is_none()
+            && spend(&mut self.allowance, self.remote, crate::frame::FULL_BYTES + data.len())
+        {
             let frame = Video { source: self.ours, timestamp: timestamp as u16 & 0x7fff, mark, data };
             out.datagram(self.remote, |buffer| frame.write(buffer));
         }
@@ -263,6 +288,9 @@ impl Link {
             Due::Repeat => {
                 self.repeated = true;
                 for frame in self.window.overdue(now) {
+                    if !spend(&mut self.allowance, self.remote, frame.bytes.len()) {
+                        continue;
+                    }
                     again(frame, self.iseq, self.remote, self.keys.as_deref(), random, out);
                 }
             }
@@ -273,8 +301,42 @@ impl Link {
     /// Repeats what the other side misses.
     pub(crate) fn asked(&mut self, iseq: u8, now: Instant, random: &mut Randomness, out: &mut Out) {
         for frame in self.window.asked(iseq, now) {
+            if !spend(&mut self.allowance, self.remote, frame.bytes.len()) {
+                continue;
+            }
             again(frame, self.iseq, self.remote, self.keys.as_deref(), random, out);
         }
+    }
+}
+
+/// Octets of IP and UDP around a datagram.
+const fn around(ip: IpAddr) -> usize {
+    match ip.to_canonical() {
+        IpAddr::V4(_) => 20 + 8,
+        IpAddr::V6(_) => 40 + 8,
+    }
+}
+
+/// What a datagram from somebody who has shown nothing may be answered with, IP and UDP around both counted: 3/2, so that
+/// nobody is worth writing on a datagram as its sender.
+pub(crate) const fn answer_octets(asked: usize, from: IpAddr) -> usize {
+    (asked + around(from)) * 3 / 2
+}
+
+/// Whether so many octets may be sent in an answer to so many.
+pub(crate) const fn may_answer(asked: usize, octets: usize, from: IpAddr) -> bool {
+    octets + around(from) <= answer_octets(asked, from)
+}
+
+/// Whether a datagram of so many octets may be sent; takes it from what is left.
+fn spend(allowance: &mut Option<usize>, to: SocketAddr, octets: usize) -> bool {
+    let Some(left) = allowance else { return true };
+    match left.checked_sub(octets + around(to.ip())) {
+        Some(rest) => {
+            *left = rest;
+            true
+        }
+        None => false,
     }
 }
 

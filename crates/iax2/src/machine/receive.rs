@@ -139,6 +139,9 @@ impl Machine {
             _ => Event::Register { leg: place, release: command == Command::REGREL, request },
         });
         if let Some(leg) = self.legs.get_mut(place) {
+            if !validated {
+                leg.link.bound(crate::frame::FULL_BYTES + frame.data.len());
+            }
             leg.link.iseq = 1;
             leg.link.note(false, frame.kind);
             leg.owed = Some((now + ACK_WAIT, frame.timestamp, leg.link.sent()));
@@ -202,6 +205,7 @@ impl Machine {
         // What answers without a leg has another number than the leg that comes after it.
         let stranger = source != leg.link.theirs && leg.link.theirs != 0;
         leg.link.met |= !blind && !stranger;
+        leg.link.heard(bytes.len());
         let fate = if stranger {
             match read(bytes) {
                 Some(frame) => return self.on_stray(now, from, &frame, out),

@@ -471,6 +471,9 @@ impl Core {
             kind: Kind::Iax(command),
             data: &data,
         };
+        if !super::link::may_answer(FULL_BYTES + to.data.len(), FULL_BYTES + data.len(), from.ip()) {
+            return self.discard(Discard::Throttled);
+        }
         out.datagram(from, |buffer| frame.write(buffer));
     }
 

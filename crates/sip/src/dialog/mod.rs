@@ -4,10 +4,10 @@
 //! a request of the peer is in order.
 
 use crate::header::{HeaderName, NameAddr};
-use crate::layer::Flow;
+use crate::layer::{Flow, Protocol};
 use crate::message::Message;
 use crate::uri::Uri;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::borrow::Cow;
 
 /// Most early dialogs that one INVITE of ours may have; a proxy that forks wider gets its further answers refused by BYE.
@@ -53,6 +53,9 @@ pub(crate) struct Dialog {
     pub(crate) contact: Box<[u8]>,
     /// The way that the last message to or from the peer took.
     pub(crate) flow: Flow,
+    /// The address that the peer was last known to be at: whoever made the dialog was let in from there, or has answered
+    /// our request.
+    proved: IpAddr,
     way: Way,
     caller: bool,
     pub(crate) force_rport: bool,
@@ -93,6 +96,7 @@ impl Dialog {
             local: [&*without_port(to), b";tag=", local_tag.as_bytes()].concat().into(),
             contact: contact.as_bytes().into(),
             flow,
+            proved: flow.remote.ip().to_canonical(),
             way: if symmetric { Way::Symmetric } else { Way::Routed },
             caller: false,
             force_rport,
@@ -115,6 +119,7 @@ impl Dialog {
             local: local.into(),
             contact: contact.as_bytes().into(),
             flow,
+            proved: flow.remote.ip().to_canonical(),
             way: if symmetric { Way::Symmetric } else { Way::Routed },
             caller: true,
             force_rport: symmetric,
@@ -170,16 +175,28 @@ impl Dialog {
 
     /// Checks and notes the sequence number of a request from the peer. ACK and CANCEL are not asked about.
     pub(crate) fn order(&mut self, request: &Message<'_>) -> Order {
+        let order = self.order_of(request);
+        if order == Order::Next {
+            self.ordered(request);
+        }
+        order
+    }
+
+    /// Checks the sequence number and notes nothing: the sender has still to prove himself.
+    pub(crate) fn order_of(&self, request: &Message<'_>) -> Order {
         let tag = request.from_tag().unwrap_or_default();
-        let Some(at) = self.peers.iter().position(|peer| *peer.tag == *tag) else { return Order::Stranger };
-        let Some(peer) = self.peers.get_mut(at) else { return Order::Stranger };
+        let Some(peer) = self.peers.iter().find(|peer| *peer.tag == *tag) else { return Order::Stranger };
         let number = request.cseq().map_or(0, |cseq| cseq.number);
         // A transaction absorbs retransmissions, so that an equal number is another request with an old number.
-        if peer.cseq.is_some_and(|seen| number <= seen) {
-            return Order::Old;
+        if peer.cseq.is_some_and(|seen| number <= seen) { Order::Old } else { Order::Next }
+    }
+
+    /// Notes the sequence number of a request that was in order.
+    pub(crate) fn ordered(&mut self, request: &Message<'_>) {
+        let tag = request.from_tag().unwrap_or_default();
+        if let Some(peer) = self.peers.iter_mut().find(|peer| *peer.tag == *tag) {
+            peer.cseq = Some(request.cseq().map_or(0, |cseq| cseq.number));
         }
-        peer.cseq = Some(number);
-        Order::Next
     }
 
     /// The number for the next request of ours (§12.2.1.1).
@@ -202,6 +219,22 @@ impl Dialog {
     /// Whether the dialog was made by an INVITE of ours, so that its Call-ID is ours too.
     pub(crate) fn is_caller(&self) -> bool {
         self.caller
+    }
+
+    /// Whether a message may be the peer's by where it comes from: where it was last known to be, where it has said that
+    /// it is, or where our requests to it go. What comes inside a dialog that runs over TLS is known by the names of the
+    /// dialog, which nobody has overheard.
+    pub(crate) fn is_from_peer(&self, source: Flow) -> bool {
+        let ip = source.remote.ip().to_canonical();
+        let is_secret = |flow: Flow| matches!(flow.protocol, Protocol::Tls | Protocol::Wss);
+        ip == self.proved
+            || [self.flow, self.next_hop()].iter().any(|flow| flow.remote.ip().to_canonical() == ip)
+            || (is_secret(source) && is_secret(self.flow))
+    }
+
+    /// The peer was shown to be where this message comes from.
+    pub(crate) fn prove(&mut self, source: Flow) {
+        self.proved = source.remote.ip().to_canonical();
     }
 
     /// Notes the way that a message of the peer came: the way back, when requests follow the peer's address.

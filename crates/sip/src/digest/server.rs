@@ -8,6 +8,8 @@ use sha2::Sha256;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 use super::{Algorithm, Hex, Proof, Secret, fields};
+use crate::header::lex::trim;
+use crate::uri::{Scheme, Uri, parse_ip};
 use crate::write::push_clean;
 
 /// Hex digits of the time stamp in a nonce.
@@ -69,6 +71,35 @@ impl<'a> Credentials<'a> {
         }
         let quoted = [b"\"", self.username, b"\""].concat();
         crate::header::unquote(&quoted).into_owned().into()
+    }
+    /// Whether the `uri` that was hashed is that of the request, so that the proof is good for nothing else (RFC 7616
+    /// §3.4.6). Parameters, passwords and letter case of the host are passed over, so is a port that one side leaves
+    /// out and a scheme that is missing: phones and proxies differ in them. Of a registrar only the host counts.
+    pub fn is_for(&self, request_uri: &[u8], method: &[u8]) -> bool {
+        if self.uri == request_uri {
+            return true;
+        }
+        let bare = trim(self.uri);
+        let bare = bare.strip_prefix(b"<").and_then(|uri| uri.strip_suffix(b">")).unwrap_or(bare);
+        let schemed;
+        let said = match Uri::parse(bare) {
+            Some(uri) if uri.is_sip() || uri.scheme == Scheme::Tel => Some(uri),
+            // `pbx:5060` reads as a scheme, too.
+            Some(_) | None => {
+                schemed = [b"sip:", bare].concat();
+                Uri::parse(&schemed)
+            }
+        };
+        let (Some(said), Some(asked)) = (said, Uri::parse(request_uri)) else { return false };
+        if !asked.is_sip() || !said.is_sip() {
+            return said.matches(&asked);
+        }
+        let ports = said.port.zip(asked.port).is_none_or(|(said, asked)| said == asked);
+        let hosts = same_host(said.host.as_bytes(), asked.host.as_bytes()) && ports;
+        hosts
+            && (method == b"REGISTER"
+                || crate::uri::percent_decode(said.user_without_options())
+                    == crate::uri::percent_decode(asked.user_without_options()))
     }
     /// Algorithm of the response.
     pub fn algorithm(&self) -> Algorithm {
@@ -161,13 +192,17 @@ impl Gate {
         }
     }
 
+    /// When a nonce says that it was made; true of those alone that are known to be genuine.
+    pub fn stamp(nonce: &[u8]) -> Option<Instant> {
+        let digits = core::str::from_utf8(nonce.get(..STAMP_DIGITS)?).ok()?;
+        u64::from_str_radix(digits, 16).ok().map(Instant::from_nanos)
+    }
+
     /// Whether the nonce was made here for this realm, and if so when.
     fn made_at(&self, nonce: &[u8], realm: &[u8]) -> Option<Instant> {
         let (head, seal) = nonce.split_at_checked(STAMP_DIGITS + PLACE_DIGITS)?;
-        let stamp = head.get(..STAMP_DIGITS)?;
         let genuine: bool = self.seal(head, realm).as_bytes().ct_eq(seal).into();
-        let nanos = u64::from_str_radix(core::str::from_utf8(stamp).ok()?, 16).ok()?;
-        genuine.then_some(Instant::from_nanos(nanos))
+        Self::stamp(head).filter(|_| genuine)
     }
 
     /// Whether a nonce was sent to this peer, however long ago: who answers with it is there, and has not just written
@@ -236,54 +271,117 @@ fn lower_case(response: &[u8]) -> [u8; 64] {
     digits
 }
 
-/// Remembers the highest nonce counts that were accepted, so that a recorded request is not accepted again.
+/// Whether two hosts are the same: by address, else by name without case.
+fn same_host(one: &[u8], other: &[u8]) -> bool {
+    let (one, other) = (one.strip_suffix(b".").unwrap_or(one), other.strip_suffix(b".").unwrap_or(other));
+    one.eq_ignore_ascii_case(other)
+        || parse_ip(one)
+            .zip(parse_ip(other))
+            .is_some_and(|(one, other)| one.to_canonical() == other.to_canonical())
+}
+
+/// Nonces of one row of [`NonceCounts`]: enough that a young one is hardly ever forgotten.
+const ROW: usize = 4;
+
+/// Remembers which counts of which nonces were accepted, so that a recorded request is not accepted again. Without qop a
+/// nonce has no count and is good once.
 ///
-/// Fed only after [`Verdict::Authenticated`], so strangers cannot fill it. The table is direct-mapped: two nonces that meet
-/// in a slot forget each other, which lets a replay through only within the nonce's lifetime and never refuses a phone.
+/// Fed only after [`Verdict::Authenticated`], so strangers cannot fill it. Its memory is bounded, and what it forgets is
+/// refused: a row that is full forgets its oldest nonce, and from then on whatever was made before that one counts as used.
+/// A phone with such a nonce is challenged once more; nobody gets in by it.
 #[derive(Debug)]
 pub struct NonceCounts {
-    slots: Box<[CountSlot]>,
+    rows: Box<[Row]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct CountSlot {
+struct Row {
+    seen: [Option<Seen>; ROW],
+    /// When the youngest was made of those that are forgotten.
+    forgotten: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
     nonce: u64,
+    made: Instant,
     highest: u32,
     /// Bit `n` set: count `highest - n` was seen. Requests overtake each other over UDP.
-    seen: u32,
+    counts: u32,
 }
 
 impl NonceCounts {
-    /// A table of `slots` nonces, 16 bytes each; at least one.
-    pub fn new(slots: usize) -> Self {
-        Self { slots: vec![CountSlot::default(); slots.max(1)].into() }
+    /// A table of `nonces` nonces, 28 bytes each; one row at least.
+    pub fn new(nonces: usize) -> Self {
+        Self { rows: vec![Row::default(); nonces.div_ceil(ROW).max(1)].into() }
     }
-    /// Whether this count of this nonce is new; notes it. Credentials without qop carry no count and always pass.
+    /// Whether this count of this nonce is new; notes it.
     pub fn accept(&mut self, credentials: &Credentials<'_>) -> bool {
-        if credentials.qop.is_none() {
-            return true;
-        }
-        let Some(count) = credentials.nonce_count() else { return false };
-        // The seal is the tail of the nonce and uniformly distributed.
+        let count = match credentials.qop {
+            // Nothing comes after it.
+            None => u32::MAX,
+            Some(_) => match credentials.nonce_count() {
+                Some(count) if count < u32::MAX => count,
+                Some(_) | None => return false,
+            },
+        };
+        let Some(made) = Gate::stamp(credentials.nonce) else { return false };
+        // The seal is the tail of the nonce and uniformly distributed. Users behind one router may have the same nonce.
         let tail = credentials.nonce.len().checked_sub(16).and_then(|at| credentials.nonce.get(at..));
-        let key = tail
+        let seal = tail
             .and_then(|tail| core::str::from_utf8(tail).ok())
-            .and_then(|tail| u64::from_str_radix(tail, 16).ok())
-            .unwrap_or(0);
-        let at = usize::try_from(key % self.slots.len() as u64).unwrap_or(0);
-        let Some(slot) = self.slots.get_mut(at) else { return false };
-        if slot.nonce != key || slot.seen == 0 {
-            *slot = CountSlot { nonce: key, highest: count, seen: 1 };
+            .and_then(|tail| u64::from_str_radix(tail, 16).ok());
+        let Some(seal) = seal else { return false };
+        let nonce = credentials
+            .username
+            .iter()
+            .fold(seal, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME));
+        let at = usize::try_from(nonce % self.rows.len() as u64).unwrap_or(0);
+        self.rows.get_mut(at).is_some_and(|row| row.accept(nonce, made, count))
+    }
+}
+
+/// Of the hash FNV-1a: users of one nonce are few, and those that meet are challenged once more.
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+impl Row {
+    fn accept(&mut self, nonce: u64, made: Instant, count: u32) -> bool {
+        if let Some(seen) = self.seen.iter_mut().flatten().find(|seen| seen.nonce == nonce) {
+            return seen.accept(count);
+        }
+        if self.forgotten.is_some_and(|forgotten| made <= forgotten) {
+            return false;
+        }
+        let mut new = Some(Seen { nonce, made, highest: count, counts: 1 });
+        // The oldest is in the place that the new one takes, or is the new one itself.
+        for place in &mut self.seen {
+            if place.is_none() {
+                *place = new;
+                return true;
+            }
+            if place.as_ref().map(|seen| seen.made) > new.as_ref().map(|seen| seen.made) {
+                continue;
+            }
+            core::mem::swap(place, &mut new);
+        }
+        self.forgotten = self.forgotten.max(new.map(|oldest| oldest.made));
+        true
+    }
+}
+
+impl Seen {
+    fn accept(&mut self, count: u32) -> bool {
+        if self.highest == u32::MAX || count == u32::MAX {
+            return false;
+        }
+        if count > self.highest {
+            self.counts = self.counts.checked_shl(count - self.highest).unwrap_or(0) | 1;
+            self.highest = count;
             return true;
         }
-        if count > slot.highest {
-            slot.seen = slot.seen.checked_shl(count - slot.highest).unwrap_or(0) | 1;
-            slot.highest = count;
-            return true;
-        }
-        let Some(bit) = 1_u32.checked_shl(slot.highest - count) else { return false };
-        let new = slot.seen & bit == 0;
-        slot.seen |= bit;
+        let Some(bit) = 1_u32.checked_shl(self.highest - count) else { return false };
+        let new = self.counts & bit == 0;
+        self.counts |= bit;
         new
     }
 }
@@ -407,6 +505,71 @@ mod tests {
             (two, 1, false),
         ] {
             assert_eq!(accept(nonce, nc), new, "{nonce} {nc}");
+        }
+    }
+
+    #[test]
+    fn what_a_full_memory_forgets_is_refused_and_what_has_no_count_is_good_once() {
+        let accept = |counts: &mut NonceCounts, made: u64, seal: u64, count: &str| {
+            let nonce = format!("{made:016x}{seal:016x}");
+            let text = format!(
+                "Digest username=\"a\",realm=\"r\",nonce=\"{nonce}\",uri=\"sip:x\",response=\"00\"{count}"
+            );
+            counts.accept(&Credentials::parse(text.as_bytes()).unwrap())
+        };
+        let first = ",cnonce=\"c\",qop=auth,nc=00000001";
+        for (case, count) in [("a count", first), ("none", "")] {
+            // One row, so that all meet.
+            let mut counts = NonceCounts::new(1);
+            assert!(accept(&mut counts, 100, 1, count), "{case}");
+            assert!(!accept(&mut counts, 100, 1, count), "{case}: at once");
+            for other in 0..1000 {
+                assert!(accept(&mut counts, 101 + other, 2 + other, first), "{case}: others get in, {other}");
+                assert!(!accept(&mut counts, 100, 1, count), "{case}: after {other} others");
+            }
+            assert!(
+                !accept(&mut counts, 99, 7777, count),
+                "{case}: what was made before is told to come anew"
+            );
+        }
+        let mut counts = NonceCounts::new(64);
+        assert!(accept(&mut counts, 100, 1, ""));
+        assert!(!accept(&mut counts, 100, 1, first), "used without a count, and then with one");
+        assert!(accept(&mut counts, 100, 2, first));
+        assert!(!accept(&mut counts, 100, 2, ""), "used with a count, and then without");
+    }
+
+    #[test]
+    fn rfc7616_3_4_6_a_proof_is_good_for_the_uri_that_it_names() {
+        for (case, method, said, asked, good) in [
+            ("the same", "INVITE", "sip:701@pbx", "sip:701@pbx", true),
+            ("another number", "INVITE", "sip:701@pbx", "sip:700@pbx", false),
+            ("another host", "INVITE", "sip:701@pbx", "sip:701@other", false),
+            ("another port", "INVITE", "sip:701@pbx:5060", "sip:701@pbx:5070", false),
+            ("a port on one side", "INVITE", "sip:701@pbx", "sip:701@pbx:5060", true),
+            ("parameters on one side", "INVITE", "sip:701@pbx", "sip:701@pbx;transport=tcp;user=phone", true),
+            ("letters of the host", "INVITE", "sip:701@PBX", "sip:701@pbx", true),
+            ("letters of the user", "INVITE", "sip:Bob@pbx", "sip:bob@pbx", false),
+            ("escapes", "INVITE", "sip:%37%30%31@pbx", "sip:701@pbx", true),
+            ("angle brackets", "INVITE", "<sip:701@pbx>", "sip:701@pbx", true),
+            ("no scheme", "INVITE", "701@pbx", "sip:701@pbx", true),
+            ("sips", "INVITE", "sips:701@pbx", "sip:701@pbx", true),
+            ("no user", "INVITE", "sip:pbx", "sip:701@pbx", false),
+            ("an address written otherwise", "INVITE", "sip:1@[2001:db8::1]", "sip:1@[2001:DB8:0::1]", true),
+            ("a star", "INVITE", "*", "sip:701@pbx", false),
+            ("nothing", "INVITE", "", "sip:701@pbx", false),
+            ("a registrar", "REGISTER", "sip:pbx", "sip:pbx:5060;transport=udp", true),
+            ("a registrar with a user", "REGISTER", "sip:alice@pbx", "sip:pbx", true),
+            ("a registrar without a scheme", "REGISTER", "pbx:5060", "sip:pbx", true),
+            ("another registrar", "REGISTER", "sip:other", "sip:pbx", false),
+            ("a number of the telephone", "INVITE", "tel:+4930", "tel:+4930", true),
+            ("another number of the telephone", "INVITE", "tel:+4930", "tel:+4931", false),
+        ] {
+            let text =
+                format!("Digest username=\"a\",realm=\"r\",nonce=\"n\",uri=\"{said}\",response=\"00\"");
+            let found = Credentials::parse(text.as_bytes());
+            let is_for = found.is_some_and(|found| found.is_for(asked.as_bytes(), method.as_bytes()));
+            assert_eq!(is_for, good, "{case}");
         }
     }
 

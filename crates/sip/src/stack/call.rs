@@ -92,6 +92,8 @@ pub(super) struct Call {
     pub(super) scheduled: Scheduled,
     /// The connection that it is found under.
     connection: Option<ConnectionId>,
+    /// Nothing has shown that the peer is where its INVITE came from.
+    pub(super) unproved: bool,
     /// Its next step panics: fault injection.
     pub(super) poisoned: bool,
 }
@@ -121,6 +123,7 @@ impl Call {
             retry_at: None,
             scheduled: Scheduled::default(),
             connection: None,
+            unproved: false,
             poisoned: false,
         }
     }

@@ -27,6 +27,9 @@ pub struct Incoming {
     /// Answers go to the address the request came from even if it did not ask for that (`force_rport`); the driver may
     /// set it once it knows the endpoint.
     pub force_rport: bool,
+    /// Whoever sent it was let in, so that it is answered in full; the driver sets it. What answers others by datagrams
+    /// is bounded, see [`Stack::respond_stateless`](super::Stack::respond_stateless).
+    pub proved: bool,
     pub(crate) key: TransactionKey,
 }
 
@@ -57,6 +60,15 @@ pub enum Event {
         message: OwnedMessage,
         /// Where it came from.
         source: Flow,
+    },
+    /// A request inside a dialog, ACK and CANCEL included, from an address that its peer was not known to be at. Nothing
+    /// was done. The driver lets it in by [`Stack::receive_proved`](super::Stack::receive_proved), or answers it with
+    /// [`Stack::respond_stateless`](super::Stack::respond_stateless).
+    Elsewhere {
+        /// Dialog.
+        dialog: DialogId,
+        /// The request.
+        incoming: Box<Incoming>,
     },
     /// A provisional response to our INVITE; `status` is above 100.
     Provisional {
@@ -336,4 +348,7 @@ pub struct Accept<'a> {
     pub contact: &'a str,
     /// As in [`Outgoing::symmetric`].
     pub symmetric: bool,
+    /// Nothing shows that the caller is where the INVITE says to come from: a dialog that it never acknowledges ends
+    /// without a word to its Contact.
+    pub unproved: bool,
 }

@@ -1,6 +1,6 @@
 //! Inside a dialog: re-INVITE and its glare, BYE, other requests, and what a call's own timers do.
 
-use super::call::Phase;
+use super::call::{Call, Phase};
 use super::reliable::Refusal;
 use super::uac::finish_request;
 use super::{Answer, Body, ClientId, DialogId, End, Event, Header, Output, Refused, ServerId, Stack};
@@ -229,6 +229,11 @@ impl Stack {
         now: Instant,
         out: &mut Vec<Output>,
     ) {
+        // Whoever does not know the peer's tag learns nothing (Order::Stranger); whoever does may have overheard it.
+        let known = |call: &Call| call.dialog.fork(message.from_tag().unwrap_or_default()).is_some();
+        if self.calls.get(place).is_some_and(known) && self.is_elsewhere(place, (message, source), key, out) {
+            return;
+        }
         let unknown = self.unknown_extensions(message);
         let Some(call) = self.calls.get_mut(place) else { return };
         let force_rport = call.dialog.force_rport;
@@ -258,6 +263,7 @@ impl Stack {
             };
             return self.refuse_inside(message, source, (key, force_rport), &answer, now, out);
         }
+        call.unproved = false; // it knows our tag
         if method == Method::Bye {
             return self.receive_bye(place, message, source, key, now, out);
         }
@@ -427,7 +433,10 @@ impl Stack {
         self.reliable_due(place, now, out);
         let Some(call) = self.calls.get_mut(place) else { return };
         let Some(unacked) = call.unacked.as_mut() else { return };
-        if unacked.give_up_at <= now {
+        if unacked.give_up_at <= now && call.unproved {
+            // Its Contact may be anybody's.
+            self.end(place, |dialog| Event::Ended { dialog, reason: End::NoAck, message: None }, out);
+        } else if unacked.give_up_at <= now {
             self.say_ended(place, End::NoAck, out);
             self.bye_now(place, &[], now, out);
         } else if unacked.repeat_at <= now {

@@ -346,8 +346,12 @@ impl Stack {
     }
 
     /// Answers a request and stores nothing (RFC 3261 §8.2.7). The same request gets the same answer again.
+    ///
+    /// Whoever has proved nothing may have written another's address on a datagram, and gets at most one and a half times
+    /// what it has sent: first what is optional is left out, then nothing leaves at all.
     pub fn respond_stateless(&self, incoming: &Incoming, answer: &Answer<'_>, out: &mut Vec<Output>) {
-        self.answer_statelessly(&incoming.message.view(), incoming.source, incoming.force_rport, answer, out);
+        let way = (incoming.source, incoming.force_rport, incoming.proved);
+        self.write_statelessly(&incoming.message.view(), way, answer, out);
     }
 
     /// Stores a transaction for a request other than INVITE; retransmissions are absorbed from here on.
@@ -391,6 +395,54 @@ impl Stack {
         }
     }
 
+    /// Takes in a request that [`Event::Elsewhere`] brought, when whoever sent it was let in: the peer of its dialog is
+    /// known to be there from here on.
+    pub fn receive_proved(
+        &mut self,
+        dialog: DialogId,
+        incoming: &Incoming,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
+        let (message, source, key) = (incoming.message.view(), incoming.source, incoming.key);
+        let Some(call) = self.calls.get_mut(dialog.0) else {
+            return self.answer_statelessly(&message, source, incoming.force_rport, &Answer::new(481), out);
+        };
+        call.dialog.prove(source);
+        match message.method() {
+            Method::Ack => self.receive_ack(&message, source, now, out),
+            Method::Cancel => self.receive_cancel(&message, source, key, now, out),
+            _ => {
+                self.enter(dialog.0);
+                self.receive_inside(dialog.0, &message, source, key, now, out);
+            }
+        }
+        self.heed_notices(now, out);
+    }
+
+    /// Whether a dialog's peer was known to be where this message comes from.
+    pub fn is_from_peer(&self, dialog: DialogId, source: Flow) -> bool {
+        self.calls.get(dialog.0).is_some_and(|call| call.dialog.is_from_peer(source))
+    }
+
+    /// What comes inside a dialog from elsewhere is for the driver to judge; `false`: it comes from the peer.
+    fn is_elsewhere(
+        &mut self,
+        place: Place,
+        (message, source): (&Message<'_>, Flow),
+        key: TransactionKey,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let Some(call) = self.calls.get(place).filter(|call| !call.dialog.is_from_peer(source)) else {
+            return false;
+        };
+        let (dialog, force_rport) = (DialogId(place), call.dialog.force_rport);
+        let message = message.into_owned();
+        let incoming = Box::new(Incoming { message, source, force_rport, proved: false, key });
+        out.push(Output::Event(Event::Elsewhere { dialog, incoming }));
+        true
+    }
+
     fn receive_request(&mut self, source: Flow, message: &Message<'_>, now: Instant, out: &mut Vec<Output>) {
         let key = TransactionKey::of(message, self.key);
         let method = message.method();
@@ -399,7 +451,7 @@ impl Stack {
             Matched::New | Matched::ForDialog => {}
         }
         match (method, message.to_tag()) {
-            (Method::Ack, _) => self.receive_ack(message, now, out),
+            (Method::Ack, _) => self.receive_ack(message, source, now, out),
             (Method::Cancel, _) => self.receive_cancel(message, source, key, now, out),
             // A registration is outside dialogs, whatever tag some phones put into it.
             (Method::Register, _) | (_, None) => self.receive_outside(message, source, key, out),
@@ -439,7 +491,8 @@ impl Stack {
             let headers = [("Retry-After", seconds.as_str())];
             return self.answer_statelessly(message, source, false, &Answer::new(503).headers(&headers), out);
         }
-        let incoming = Box::new(Incoming { message: message.into_owned(), source, force_rport: false, key });
+        let message = message.into_owned();
+        let incoming = Box::new(Incoming { message, source, force_rport: false, proved: false, key });
         out.push(Output::Event(if invite { Event::Invite(incoming) } else { Event::Request(incoming) }));
     }
 
@@ -520,6 +573,16 @@ impl Stack {
         answer: &Answer<'_>,
         out: &mut Vec<Output>,
     ) {
+        self.write_statelessly(message, (source, force_rport, false), answer, out);
+    }
+
+    fn write_statelessly(
+        &self,
+        message: &Message<'_>,
+        (source, force_rport, is_proved): (Flow, bool, bool),
+        answer: &Answer<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let Some(status) = Status::new(answer.status) else { return };
         if message.method() == Method::Ack {
             return;
@@ -533,7 +596,14 @@ impl Stack {
         };
         let mut bytes = Vec::new();
         let _unfinished = MessageWriter::response(&mut bytes, message, status, &reply);
+        let head = bytes.len();
         self.finish_response(answer, None, &mut bytes);
+        if !is_proved && !source.protocol.is_reliable() {
+            let most = answer_bytes_max(message.as_bytes().len(), source.remote.ip());
+            if bytes.len() > most && !shorten(&mut bytes, (head, status), answer, most) {
+                return;
+            }
+        }
         let flow = reply_flow(message, source, force_rport);
         out.push(Output::Send(Send { flow, bytes: Arc::from(bytes) }));
     }
@@ -583,6 +653,59 @@ impl Stack {
     fn find(&self, call_id: &[u8], tag: &[u8]) -> Option<Place> {
         self.by_tag.get(&self.dialog_key(call_id, tag)).copied()
     }
+}
+
+/// What an answer by datagram may have at most, in parts of what it answers and IP and UDP around both: 3/2. So nobody is
+/// worth writing on a datagram as its sender.
+const ANSWER_PARTS: (usize, usize) = (3, 2);
+
+/// Octets of IP and UDP around a datagram.
+pub const fn datagram_overhead(ip: core::net::IpAddr) -> usize {
+    match ip.to_canonical() {
+        core::net::IpAddr::V4(_) => 20 + 8,
+        core::net::IpAddr::V6(_) => 40 + 8,
+    }
+}
+
+/// The longest answer to a datagram of `asked` octets from somebody who has proved nothing.
+pub const fn answer_bytes_max(asked: usize, from: core::net::IpAddr) -> usize {
+    let around = datagram_overhead(from);
+    ((asked + around) * ANSWER_PARTS.0 / ANSWER_PARTS.1).saturating_sub(around)
+}
+
+/// Writes a response again with what it cannot be without, until it has at most so many bytes; `false` when that is not
+/// enough. `head` is the length of what it takes over from its request.
+fn shorten(bytes: &mut Vec<u8>, (head, status): (usize, Status), answer: &Answer<'_>, most: usize) -> bool {
+    const NEEDED: [&str; 5] = ["WWW-Authenticate", "Unsupported", "Retry-After", "Min-Expires", "Contact"];
+    let needed: Vec<_> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| NEEDED.iter().any(|own| name.eq_ignore_ascii_case(own)))
+        .collect();
+    // Whoever knows a strong algorithm knows the weaker one, too, which comes last.
+    let last = needed.len().saturating_sub(1);
+    let taken_over = bytes.get(..head).unwrap_or_default();
+    let start = memchr::memchr(b'\n', taken_over).map_or(0, |at| at + 1);
+    let kept = taken_over.get(start..).unwrap_or_default().to_vec();
+    for headers in [needed.as_slice(), needed.get(last..).unwrap_or_default()] {
+        bytes.clear();
+        bytes.extend_from_slice(b"SIP/2.0 ");
+        bytes.extend_from_slice(&status.digits());
+        bytes.extend_from_slice(b" \r\n");
+        bytes.extend_from_slice(&kept);
+        headers.iter().for_each(|(name, value)| build::header(bytes, name, value.as_bytes()));
+        build::finish(bytes, None);
+        let compact = crate::Form { compact: true, ..crate::Form::default() };
+        if bytes.len() > most
+            && let Some(short) = compact.of(bytes)
+        {
+            *bytes = short;
+        }
+        if bytes.len() <= most {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

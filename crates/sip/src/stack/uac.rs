@@ -354,7 +354,10 @@ impl Stack {
             _ if status.is_success() && call.is_repeated(invite) => {
                 self.repeated_answer(place, invite, message, source, now, out)
             }
-            Phase::Calling if status.is_provisional() => self.ringing(place, message, status, now, out),
+            Phase::Calling if status.is_provisional() => {
+                call.dialog.prove(source); // our branch is known to nobody else
+                self.ringing(place, message, status, now, out);
+            }
             Phase::Canceling if status.is_provisional() => {
                 self.layer.cancel(invite, &held(&call.held_headers), now, out); // held until here, or sent before
             }
@@ -422,6 +425,7 @@ impl Stack {
             return self.refuse_late_answer(invite, message, source, now, out);
         };
         call.dialog.settle();
+        call.dialog.prove(source);
         call.dialog.arrived(source);
         call.phase = Phase::Confirmed;
         (call.invite_client, call.request) = (None, None);

@@ -40,7 +40,8 @@ impl Stack {
         let tag = self.tag_for(&message);
         let (source, force_rport) = (incoming.source, incoming.force_rport);
         let way = (accept.contact, source, accept.symmetric, force_rport);
-        let call = Call::new(Dialog::answering(&message, &tag, way), Phase::Ringing);
+        let mut call = Call::new(Dialog::answering(&message, &tag, way), Phase::Ringing);
+        call.unproved = accept.unproved;
         let place = self.insert(call).ok_or(Refused::Full)?;
         match self.start_server(&message, source, force_rport, incoming.key, Some(place), now) {
             Ok(invite) => {
@@ -180,7 +181,13 @@ impl Stack {
         Ok(())
     }
 
-    pub(super) fn receive_ack(&mut self, message: &Message<'_>, now: Instant, out: &mut Vec<Output>) {
+    pub(super) fn receive_ack(
+        &mut self,
+        message: &Message<'_>,
+        source: Flow,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) {
         let call_id = message.call_id().unwrap_or_default();
         let Some(place) = message.to_tag().and_then(|tag| self.find(call_id, tag)) else { return };
         self.enter(place);
@@ -190,7 +197,11 @@ impl Stack {
         if !known || call.unacked.as_ref().is_none_or(|unacked| unacked.cseq != number) {
             return; // a repetition, or not for us
         }
-        call.unacked = None;
+        if self.is_elsewhere(place, (message, source), TransactionKey::of(message, self.key), out) {
+            return;
+        }
+        let Some(call) = self.calls.get_mut(place) else { return };
+        (call.unacked, call.unproved) = (None, false);
         if call.bye_when_acked {
             let headers = core::mem::take(&mut call.held_headers);
             self.bye_now(place, &held(&headers), now, out);
@@ -213,6 +224,9 @@ impl Stack {
         let Some((invite, dialog)) = invite else {
             return self.answer_statelessly(message, source, false, &Answer::new(481), out); // §9.2
         };
+        if dialog.is_some_and(|place| self.is_elsewhere(place, (message, source), key, out)) {
+            return;
+        }
         let call = dialog.and_then(|place| self.calls.get(place));
         let force_rport = call.is_some_and(|call| call.dialog.force_rport);
         if let Ok(cancel) = self.start_server(message, source, force_rport, key, None, now) {

@@ -185,6 +185,8 @@ impl Stack {
         out: &mut Vec<Output>,
     ) -> Result<(), Refused> {
         let watch = self.watches.all.get_mut(subscription.0).ok_or(Refused::Gone)?;
+        watch.dialog.ordered(message);
+        watch.dialog.prove(source);
         watch.dialog.arrived(source);
         watch.dialog.refresh_target(message);
         self.watches.follow(subscription.0);
@@ -193,6 +195,11 @@ impl Stack {
         self.answer_subscribe(request, (&contact, is_list), seconds, now, out)?;
         self.turn_watch(subscription.0, Input::Subscribed(seconds), now, out);
         Ok(())
+    }
+
+    /// Whether a watcher was known to be where this message comes from.
+    pub fn is_from_watcher(&self, subscription: SubscriptionId, source: Flow) -> bool {
+        self.watches.all.get(subscription.0).is_some_and(|watch| watch.dialog.is_from_peer(source))
     }
 
     /// What is watched has changed: [`Event::NotifyDue`] follows, now or when the watcher has answered the last NOTIFY.
@@ -311,7 +318,7 @@ impl Stack {
         let Some(&place) = self.watches.by_tag.get(&dialog_key) else { return false };
         let Some(watch) = self.watches.all.get_mut(place) else { return false };
         let force_rport = watch.dialog.force_rport;
-        let refusal = match watch.dialog.order(message) {
+        let refusal = match watch.dialog.order_of(message) {
             Order::Stranger => return false,
             Order::Old => Some(500), // RFC 3261 §12.2.2
             Order::Next if message.method() != Method::Subscribe => Some(405),

@@ -122,7 +122,7 @@ impl SipDriver {
         let wanted = self.wanted(core, &endpoint, &view).ok()?;
         let source = self.ways.inward(&self.config, &mut self.stack, kept.source);
         let contact = self.own_contact(source, &endpoint);
-        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved: false };
         let mark =
             SubscriptionMark { tag: kept.tag.as_str().into(), cseq: kept.cseq.saturating_add(SKIPPED) };
         let terms = (&accept, wanted.event.as_str(), seconds, wanted.list.is_some());

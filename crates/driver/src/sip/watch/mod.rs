@@ -203,7 +203,7 @@ impl SipDriver {
             return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")]));
         }
         let contact = self.own_contact(incoming.source, &endpoint);
-        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact };
+        let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved: false };
         let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
         // The first NOTIFY is asked for while the watcher is not written down yet; it follows below.
         let mut out = Vec::new();
@@ -335,7 +335,11 @@ impl SipDriver {
             return;
         };
         let view = message.view();
-        let granted = match self.challenge_inside(core, &endpoint, &view, source) {
+        let challenge = match self.watches_from_elsewhere(core, subscription, &endpoint, source) {
+            true => Some((481, Vec::new())),
+            false => self.challenge_inside(core, &endpoint, &view, source),
+        };
+        let granted = match challenge {
             Some(challenge) => Err(challenge),
             None => self
                 .feature_change(subscription, message)

@@ -171,6 +171,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "ignore_183_without_sdp=yes", |c| e(c).ignore_183_without_sdp.to_string(), "false", "true"),
     ("endpoint", "allow_overlap=no", |c| e(c).allow_overlap.to_string(), "true", "false"),
     ("endpoint", "allow_unauthenticated_options=yes", |c| e(c).unauthenticated_options.to_string(), "false", "true"),
+    ("endpoint", "insecure_invite=yes", |c| e(c).insecure_invite.to_string(), "false", "true"),
     ("endpoint", "user_eq_phone=yes", |c| e(c).user_eq_phone.to_string(), "false", "true"),
     ("endpoint", "outbound_proxy=sip:p", |c| e(c).outbound_proxy.clone(), "", "sip:p"),
     ("endpoint", "contact_user=x", |c| e(c).contact_user.clone(), "", "x"),

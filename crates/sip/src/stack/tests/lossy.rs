@@ -76,7 +76,7 @@ impl Simulation {
         match event {
             Event::Invite(incoming) => {
                 let subject = incoming.message.view().header(HeaderName::Subject).unwrap().to_vec();
-                let accept = Accept { contact: CONTACTS[1], symmetric: false };
+                let accept = Accept { contact: CONTACTS[1], symmetric: false, unproved: false };
                 let dialog =
                     self.world.with(1, |stack, now, _| stack.accept_invite(&incoming, &accept, now)).0;
                 let Ok(dialog) = dialog else { return };

@@ -224,6 +224,7 @@ pub(super) fn word(event: &Event) -> String {
         Event::Unsubscribed { .. } => "Unsubscribed".into(),
         Event::Moved { flow, .. } => format!("Moved {}", flow.remote),
         Event::Stranded { host, port, failed, .. } => format!("Stranded {host} {port:?} {}", failed.remote),
+        Event::Elsewhere { incoming, .. } => format!("Elsewhere {}", incoming.message.view().method()),
         Event::Malformed { .. } => "Malformed".into(),
     }
 }
@@ -248,7 +249,7 @@ impl World {
             self.with(0, |stack, now, out| stack.invite(&outgoing(CONTACTS[0], NAMES[1]), now, out).unwrap());
         let events = self.run(self.now + Duration::from_millis(10));
         let [(1, Event::Invite(incoming))] = events.as_slice() else { panic!("{:?}", words(&events)) };
-        let accept = Accept { contact: CONTACTS[1], symmetric: false };
+        let accept = Accept { contact: CONTACTS[1], symmetric: false, unproved: false };
         let (callee, _) = self.with(1, |stack, now, _| stack.accept_invite(incoming, &accept, now).unwrap());
         (caller, callee)
     }

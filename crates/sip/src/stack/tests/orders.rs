@@ -95,7 +95,7 @@ impl Bench {
     fn happened(&mut self, event: Event) {
         match event {
             Event::Invite(incoming) => {
-                let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false };
+                let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false, unproved: false };
                 let dialog = self.stack.accept_invite(&incoming, &accept, self.now).unwrap();
                 self.begun.push(dialog);
                 self.act(|stack, now, out| stack.answer(dialog, &Answer::new(180), now, out).unwrap());

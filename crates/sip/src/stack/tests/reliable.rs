@@ -11,7 +11,7 @@ fn offered(world: &mut World) -> (DialogId, DialogId) {
     let (caller, _) = world.with(0, |stack, now, out| stack.invite(&request, now, out).unwrap());
     let events = world.run(world.now + Duration::from_millis(10));
     let [(1, Event::Invite(incoming))] = events.as_slice() else { panic!("{:?}", words(&events)) };
-    let accept = Accept { contact: CONTACTS[1], symmetric: false };
+    let accept = Accept { contact: CONTACTS[1], symmetric: false, unproved: false };
     let (callee, _) = world.with(1, |stack, now, _| stack.accept_invite(incoming, &accept, now).unwrap());
     world.sent();
     (caller, callee)
@@ -116,7 +116,7 @@ fn rfc3262_4_lost_doubled_and_late_messages_change_nothing() {
             for (side, event) in happened {
                 match (side, event) {
                     (1, Event::Invite(incoming)) if callee.is_none() => {
-                        let accept = Accept { contact: CONTACTS[1], symmetric: false };
+                        let accept = Accept { contact: CONTACTS[1], symmetric: false, unproved: false };
                         let (dialog, _) = world
                             .with(1, |stack, now, _| stack.accept_invite(&incoming, &accept, now).unwrap());
                         callee = Some(dialog);

@@ -45,7 +45,7 @@ fn rfc3261_17_1_4_a_refused_datagram_fails_the_transactions_with_that_peer_and_n
 fn rfc3261_18_4_a_closed_connection_is_looked_for_anew_by_its_calls_and_by_no_other() {
     let mut stack = stack(NAMES[0], config(), 72);
     let mut out = Vec::new();
-    let accept = Accept { contact: CONTACTS[0], symmetric: true };
+    let accept = Accept { contact: CONTACTS[0], symmetric: true, unproved: false };
     let mut dialogs = Vec::new();
     for number in 1..=2 {
         let flow = tcp("10.0.0.2:40000", number);

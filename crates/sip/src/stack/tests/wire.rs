@@ -71,7 +71,7 @@ impl Desk {
         self.act(|stack, now, out| stack.due(now, out)).1
     }
     fn accept(&mut self, incoming: &Incoming) -> DialogId {
-        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false };
+        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric: false, unproved: false };
         self.stack.accept_invite(incoming, &accept, self.now).unwrap()
     }
     /// A dialog that `text` made and that is acknowledged; gives our tag.
@@ -339,7 +339,7 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
     {
         let mut desk = Desk::new(config());
         let incoming = desk.hear(&invite()).incoming();
-        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric };
+        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric, unproved: false };
         let dialog = desk.stack.accept_invite(&incoming, &accept, desk.now).unwrap();
         let answer = |id| {
             move |stack: &mut Stack, now, out: &mut Vec<Output>| {
@@ -351,12 +351,17 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
         let tag = String::from_utf8_lossy(heard.sent[0].1.view().to_tag().unwrap()).into_owned();
         desk.hear(&request("ACK", "a", 1, &tag, ""));
         let text = request("INVITE", "re", 2, &tag, "Contact: <sip:moved@192.0.2.77>\n");
+        // Nobody was known to be there, so that the driver is asked first.
         let heard = desk.hear_from(udp("198.51.100.4:999"), &text);
+        let [Event::Elsewhere { incoming, .. }] = heard.events.as_slice() else {
+            panic!("{:?}", heard.words())
+        };
+        let ((), heard) = desk.act(|stack, now, out| stack.receive_proved(dialog, incoming, now, out));
         let [Event::InDialog { request: id, .. }] = heard.events.as_slice() else {
             panic!("{:?}", heard.words())
         };
         desk.act(answer(*id));
-        desk.hear(&request("ACK", "a2", 2, &tag, ""));
+        desk.hear_from(udp("198.51.100.4:999"), &request("ACK", "a2", 2, &tag, ""));
         let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
         assert_eq!(heard.sent[0].1.view().request_uri_bytes(), b"sip:moved@192.0.2.77", "{name}");
         assert_eq!(heard.sent[0].0, expected, "{name}");
@@ -665,7 +670,13 @@ fn rfc5626_4_3_a_peer_whose_contact_has_ob_is_reached_by_its_flow() {
         let with = format!("Contact: <{contact}>\n{routes}");
         let incoming = desk.hear_from(source, &request("INVITE", "inv", 1, "", &with)).incoming();
         let (dialog, _) = desk.act(|stack, now, _| {
-            stack.accept_invite(&incoming, &Accept { contact: "<sip:us@h>", symmetric: false }, now).unwrap()
+            stack
+                .accept_invite(
+                    &incoming,
+                    &Accept { contact: "<sip:us@h>", symmetric: false, unproved: false },
+                    now,
+                )
+                .unwrap()
         });
         desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
         assert_eq!(desk.stack.names(dialog).unwrap().flow.remote, expected.parse().unwrap(), "{name}");

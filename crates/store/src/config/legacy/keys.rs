@@ -65,7 +65,7 @@ pub(super) const KEYS: &[Key] = &[
     key("secret", Peer, Read("`password` of the auth")),
     key("md5secret", Peer, Read("`md5_cred` of the auth")),
     key("remotesecret", Peer, Read("`password` of the outbound auth")),
-    key("insecure", Peer, Read("`invite` or `very`: its requests need no auth; `port`: ports are never compared")),
+    key("insecure", Peer, Read("`invite` or `very`: its calls need no auth, registrations and all else do; `port`: ports are never compared")),
     key("transport", Both, Read("the first is the endpoint's `transport`")),
     key("callbackextension", Peer, Read("a registration with the peer, with this `contact_user`")),
     key("match_auth_username", General, Read("`identify_by=auth_username,username`")),

@@ -181,12 +181,20 @@ impl<'a> Import<'a> {
             }
             made
         };
-        if (secret.is_some() || hash.is_some()) && !open {
+        if secret.is_some() || hash.is_some() {
             let mut made = auth(peer.name, peer.name, secret, hash);
             if let (Some(_), Some(realm)) = (hash, self.general(&["realm"])) {
                 made.line("realm", &realm.value, &realm.place);
             }
             endpoint.line("auth", peer.name, peer.place);
+            // The word waives the password for calls, never for a registration.
+            if open {
+                endpoint.line("insecure_invite", "yes", peer.place);
+            }
+            // chan_sip asks nobody who pings; whoever is known by address alone tells nobody's name by it.
+            if open && !peer.is_user && !peer.is_dynamic() && !peer.is_friend {
+                endpoint.line("allow_unauthenticated_options", "yes", peer.place);
+            }
             self.keep("auth", peer.name, made, peer.place);
         }
         let remote = peer.line(&["remotesecret"]).filter(|line| !line.value.is_empty());
