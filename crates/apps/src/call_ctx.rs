@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use base::Cause;
 use call::{Chan, Level, Notice};
-use dialplan::{Builtin, Inherit, Var};
+use dialplan::{Builtin, Inherit, Rights, Var};
 
 use crate::Outcome;
 use crate::env::Scope;
@@ -46,6 +46,8 @@ pub(crate) struct RunState {
     pub(crate) place: RefCell<Option<Place>>,
     /// Gosub and Macro frames, innermost last.
     pub(crate) stack: RefCell<Vec<Frame>>,
+    /// What text that is evaluated through this handle may touch; the steps of the dialplan have all rights.
+    pub(crate) rights: Cell<Rights>,
     /// Application of the step that runs.
     pub(crate) app: Cell<&'static str>,
     /// Its expanded arguments.
@@ -93,6 +95,16 @@ impl Call {
         Self { chan, run: Rc::default() }
     }
 
+    /// The same for somebody whose text may touch only so much; every clone is bound by it.
+    #[must_use]
+    pub fn with_rights(self, rights: Rights) -> Self {
+        self.run.rights.set(rights);
+        self
+    }
+    /// A handle on another channel, for whoever has this one.
+    pub(crate) fn beside(&self, id: base::ChannelId) -> Self {
+        Self::new(Chan::new(self.chan.shard().clone(), id)).with_rights(self.run.rights.get())
+    }
     /// Reads `${name}`: built-in, channel variable or global; `None` when there is none of them.
     pub fn get(&self, name: &str) -> Option<String> {
         let mut value = String::new();

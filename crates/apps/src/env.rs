@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dialplan::{
-    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Standing,
-    Statement, Var, Wall,
+    Builtin, Calendar, ChannelFunction, Env, Fault, FileFacts, Inherit, Near, Offset, Program, Rights,
+    Standing, Statement, Var, Wall,
 };
 
 use crate::Call;
@@ -14,17 +14,20 @@ pub(crate) struct Scope<'a> {
     call: &'a Call,
     /// The place of the text, when it is not that where the call stands.
     place: Option<Standing>,
+    rights: Rights,
     depth: u32,
+    /// Bytes of work so far.
+    spent: usize,
 }
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(call: &'a Call) -> Self {
-        Self { call, place: None, depth: 0 }
+        Self { call, place: None, rights: call.run.rights.get(), depth: 0, spent: 0 }
     }
-    /// The same for text that belongs to an extension: a hint.
+    /// The same for text that belongs to an extension, a hint: it is the site's own, whoever asks.
     pub(crate) fn at(call: &'a Call, context: &str, exten: &str) -> Self {
         let place = Standing { context: context.into(), exten: exten.into(), priority: None };
-        Self { call, place: Some(place), depth: 0 }
+        Self { call, place: Some(place), rights: Rights::ALL, depth: 0, spent: 0 }
     }
 }
 
@@ -45,6 +48,19 @@ impl Calendar for Scope<'_> {
 impl Env for Scope<'_> {
     fn program(&self) -> Arc<Program> {
         self.call.chan.core(|core| core.program.clone())
+    }
+    fn rights(&self) -> Rights {
+        self.rights
+    }
+    fn spend(&mut self, bytes: usize) -> bool {
+        const MOST: usize = dialplan::template::EVALUATION_BYTES_MAX;
+        let before = self.spent;
+        self.spent = before.saturating_add(bytes);
+        if before <= MOST && self.spent > MOST {
+            self.call
+                .log(call::Level::Warning, "the evaluation takes too much work: the rest of it stays empty");
+        }
+        before <= MOST
     }
     fn depth(&mut self) -> &mut u32 {
         &mut self.depth
@@ -72,12 +88,21 @@ impl Env for Scope<'_> {
         read == Ok(true)
     }
     fn set_variable(&mut self, var: Var<'_>, value: &str, inherit: Inherit) {
+        if !self.rights.sets {
+            return;
+        }
         self.call.set_var(var, value, inherit);
     }
     fn set_local(&mut self, var: Var<'_>, value: &str) {
+        if !self.rights.sets {
+            return;
+        }
         self.call.set_local_var(var, value);
     }
     fn remove_variable(&mut self, var: Var<'_>) {
+        if !self.rights.sets {
+            return;
+        }
         let _ = self.call.chan.with(|c| c.vars.remove(var));
     }
     fn variable_names(&self, each: &mut dyn FnMut(&str)) {
@@ -92,6 +117,9 @@ impl Env for Scope<'_> {
         self.call.chan.core(|core| core.globals.get(var).map(|value| out.push_str(value)).is_some())
     }
     fn set_global(&mut self, var: Var<'_>, value: &str) {
+        if !self.rights.sets {
+            return;
+        }
         self.call.set_global_var(var, value);
     }
 
@@ -162,18 +190,21 @@ impl Env for Scope<'_> {
     }
     fn file_facts(&self, path: &str) -> Option<FileFacts> {
         let path = self.spooled(path);
-        self.call.chan.core(|core| core.services.outside.file_facts(&path))
+        let may = self.rights.outside;
+        may.then(|| self.call.chan.core(|core| core.services.outside.file_facts(&path))).flatten()
     }
     fn file_text(&self, path: &str) -> Option<String> {
         let path = self.spooled(path);
         let most = dialplan::template::EXPAND_BYTES_MAX;
-        self.call.chan.core(|core| core.services.outside.file_text(&path, most))
+        let may = self.rights.outside;
+        may.then(|| self.call.chan.core(|core| core.services.outside.file_text(&path, most))).flatten()
     }
     fn enum_lookup(&mut self, args: &str, out: &mut String) -> Result<(), Fault> {
         crate::functions::enumlookup::read(self.call, args, out)
     }
     fn environment(&self, name: &str) -> Option<String> {
-        self.call.chan.core(|core| core.services.outside.environment(name))
+        let may = self.rights.outside;
+        may.then(|| self.call.chan.core(|core| core.services.outside.environment(name))).flatten()
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{Cause, ChannelId, FormatSet};
 use call::{ChanEvent, Leg, Level, Location, Notice, PartyId, Request, Shard};
+use dialplan::Rights;
 
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run, pbx};
@@ -46,6 +47,10 @@ pub struct Originate {
     pub timeout: Duration,
     /// Variables of the new channel.
     pub variables: Vec<(String, String)>,
+    /// The same as the site has written them, whoever asks; they are set first.
+    pub own_variables: Vec<(String, String)>,
+    /// What the variables may write, and the arguments of an application touch.
+    pub rights: Rights,
     /// Account code.
     pub account: String,
     /// Formats, preferred first; empty: the endpoint's.
@@ -72,6 +77,8 @@ impl Default for Originate {
             caller: PartyId::default(),
             timeout: DEFAULT_TIMEOUT,
             variables: Vec::new(),
+            own_variables: Vec::new(),
+            rights: Rights::ALL,
             account: String::new(),
             formats: FormatSet::EMPTY,
             early_media: false,
@@ -122,7 +129,7 @@ pub fn originate(shard: &Rc<Shard>, wanted: Originate, done: impl FnOnce(Placed)
         if placed != Placed::Answered {
             return leg.end(Cause::NORMAL_CLEARING);
         }
-        go_on(&own, leg, &wanted.then).await;
+        go_on(&own, leg, &wanted).await;
     })
 }
 
@@ -135,7 +142,7 @@ pub(crate) fn originate_made(shard: &Rc<Shard>, leg: Leg, wanted: Originate) -> 
         if placed != Placed::Answered {
             return leg.end(Cause::NORMAL_CLEARING);
         }
-        go_on(&own, leg, &wanted.then).await;
+        go_on(&own, leg, &wanted).await;
     })
 }
 
@@ -152,8 +159,9 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
 /// Makes the channel, and calls nobody yet. What a database would have to be asked for first is not known here.
 pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> {
     let (tech, resource) = wanted.target.split_once('/').ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;
-    let (functions, variables): (Vec<_>, Vec<_>) =
-        wanted.variables.iter().cloned().partition(|(name, _)| name.ends_with(')'));
+    let is_function = |(name, _): &&(String, String)| name.ends_with(')');
+    let all = || wanted.own_variables.iter().chain(&wanted.variables);
+    let variables: Vec<_> = all().filter(|pair| !is_function(pair)).cloned().collect();
     let request = Request {
         resource: resource.to_owned(),
         requestor: wanted.requestor,
@@ -181,7 +189,11 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
     for (name, value) in &request.variables {
         call.tell_var(name.trim_start_matches('_'), value);
     }
-    for (function, value) in &functions {
+    for (function, value) in wanted.own_variables.iter().filter(is_function) {
+        call.assign(function, value);
+    }
+    let call = call.with_rights(wanted.rights);
+    for (function, value) in wanted.variables.iter().filter(is_function) {
         call.assign(function, value);
     }
     Ok(leg)
@@ -261,15 +273,15 @@ fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed
     });
 }
 
-async fn go_on(shard: &Rc<Shard>, leg: Leg, then: &Then) {
-    match then {
+async fn go_on(shard: &Rc<Shard>, leg: Leg, wanted: &Originate) {
+    match &wanted.then {
         Then::Exten(location) => {
             pbx::start(shard, leg.keep().id(), location.clone());
         }
         Then::App { name, data } => {
             let id = leg.chan().id();
             shard.core.borrow_mut().enter_pbx(id);
-            let call = Call::new(leg.chan().clone());
+            let call = Call::new(leg.chan().clone()).with_rights(wanted.rights.of_application());
             let data = call.expand(data);
             if call.run_app(name, &data).await.is_none() {
                 call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
@@ -335,8 +347,8 @@ async fn application(call: &Call, text: &str) -> Outcome {
     call.set("ORIGINATE_STATUS", status);
     if let (Some(leg), Placed::Answered) = (leg, placed) {
         let id = leg.keep().id();
-        let (own, then) = (shard.clone(), wanted.then);
-        let story = async move { go_on(&own, Leg::new(own.clone(), id), &then).await };
+        let own = shard.clone();
+        let story = async move { go_on(&own, Leg::new(own.clone(), id), &wanted).await };
         if !shard.spawn(Some(id), story) {
             shard.finish(id, Cause::SWITCH_CONGESTION);
         }

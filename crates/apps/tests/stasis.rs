@@ -19,9 +19,8 @@ fn until(world: &mut World, ms: u64) {
     world.run_until(common::at(ms));
 }
 
-fn none(_: &str) -> bool {
-    false
-}
+/// What programs have whose site does not live dangerously.
+const RIGHTS: dialplan::Rights = dialplan::Rights::CALLS;
 
 #[test]
 fn a_program_that_is_there_gets_the_call_and_lets_it_go_on() {
@@ -447,8 +446,8 @@ fn every_verb_refuses_what_is_not_there_and_what_is_not_a_programs() {
         ("silence", Box::new(|id| status(stasis::silence(&shard, id, true)))),
         ("play", Box::new(|id| status(stasis::play(&shard, id, playing("p", &["sound:a"]))))),
         ("record", Box::new(|id| status(stasis::record(&shard, id, recording("r"))))),
-        ("variable", Box::new(|id| status(stasis::channel_variable(&shard, id, "A", none)))),
-        ("set", Box::new(|id| status(stasis::set_channel_variable(&shard, id, ("A", "1"), none)))),
+        ("variable", Box::new(|id| status(stasis::channel_variable(&shard, id, "A", RIGHTS)))),
+        ("set", Box::new(|id| status(stasis::set_channel_variable(&shard, id, ("A", "1"), RIGHTS)))),
         ("dial", Box::new(|id| status(stasis::dial(&shard, id, None, Duration::ZERO)))),
     ];
     for (name, verb) in &verbs {
@@ -492,22 +491,21 @@ fn orders_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn variables_are_read_and_set_and_functions_only_where_the_gate_lets_them() {
+fn variables_are_read_and_set_and_functions_as_far_as_the_rights_reach() {
     let mut world = programs();
     let id = call(&mut world, "4", &[(60_000, BYE)]);
     until(&mut world, 10);
     let (own, shard) = (uid(&world, id), world.shard.clone());
-    let gate = |name: &str| name == "CALLERID" || name == "CHANNEL";
-    stasis::set_channel_variable(&shard, &own, ("COLOUR", "red ${SHELL(id)}"), gate).unwrap();
-    assert_eq!(stasis::channel_variable(&shard, &own, "COLOUR", gate).unwrap(), "red ${SHELL(id)}");
-    stasis::set_channel_variable(&shard, &own, ("CALLERID(name)", "Ada"), gate).unwrap();
-    assert_eq!(stasis::channel_variable(&shard, &own, "CALLERID(name)", gate).unwrap(), "Ada");
-    for name in ["SHELL(id)", "FILE(/etc/passwd)", " SHELL (id)", "SYSTEM(x)"] {
-        assert_eq!(status(stasis::channel_variable(&shard, &own, name, gate)), 422, "{name}");
-        assert_eq!(status(stasis::set_channel_variable(&shard, &own, (name, "x"), gate)), 422, "{name}");
+    stasis::set_channel_variable(&shard, &own, ("COLOUR", "red ${SHELL(id)}"), RIGHTS).unwrap();
+    assert_eq!(stasis::channel_variable(&shard, &own, "COLOUR", RIGHTS).unwrap(), "red ${SHELL(id)}");
+    stasis::set_channel_variable(&shard, &own, ("CALLERID(name)", "Ada"), RIGHTS).unwrap();
+    assert_eq!(stasis::channel_variable(&shard, &own, "CALLERID(name)", RIGHTS).unwrap(), "Ada");
+    for name in ["SHELL(id)", "FILE(/etc/passwd)", " SHELL (id)", "SYSTEM(x)", "DB(a/b)"] {
+        assert_eq!(status(stasis::channel_variable(&shard, &own, name, RIGHTS)), 422, "{name}");
+        assert_eq!(status(stasis::set_channel_variable(&shard, &own, (name, "x"), RIGHTS)), 422, "{name}");
     }
-    assert_eq!(status(stasis::channel_variable(&shard, &own, "NONE", gate)), 404);
-    assert_eq!(status(stasis::channel_variable(&shard, &own, "", gate)), 400);
+    assert_eq!(status(stasis::channel_variable(&shard, &own, "NONE", RIGHTS)), 404);
+    assert_eq!(status(stasis::channel_variable(&shard, &own, "", RIGHTS)), 400);
     let set = |notice: &&Notice| matches!(notice, Notice::VarSet { variable, .. } if variable == "COLOUR");
     until(&mut world, 20);
     assert_eq!(world.notices.iter().filter(set).count(), 1);
@@ -528,9 +526,9 @@ fn a_call_is_placed_and_goes_to_a_program_or_to_an_extension_when_it_is_answered
     let to_app = Then::Stasis { app: "app".into(), args: vec!["${SHELL(id)}".into(), "b,c".into()] };
     let mut world = programs();
     world.phone("a", talks());
-    let id = stasis::originate(&world.shard, start(to_app.clone()), none).unwrap();
+    let id = stasis::originate(&world.shard, start(to_app.clone()), RIGHTS).unwrap();
     assert_eq!(uid(&world, id), "mine");
-    assert_eq!(status(stasis::originate(&world.shard, start(to_app), none)), 409);
+    assert_eq!(status(stasis::originate(&world.shard, start(to_app), RIGHTS)), 409);
     until(&mut world, 2000);
     assert_eq!(told(&world), [""; 0], "it rings");
     world.run();
@@ -540,13 +538,13 @@ fn a_call_is_placed_and_goes_to_a_program_or_to_an_extension_when_it_is_answered
 
     let mut world = programs();
     world.phone("a", talks());
-    stasis::originate(&world.shard, start(Then::Exten(location("default", "5"))), none).unwrap();
+    stasis::originate(&world.shard, start(Then::Exten(location("default", "5"))), RIGHTS).unwrap();
     world.run();
     assert_eq!(noted(&world)[..2], ["five", "there"]);
 
     let mut world = programs();
     world.phone("a", phone(&[(1000, Act::Ring)]));
-    stasis::originate(&world.shard, start(Then::Exten(location("default", "5"))), none).unwrap();
+    stasis::originate(&world.shard, start(Then::Exten(location("default", "5"))), RIGHTS).unwrap();
     world.run();
     assert_eq!(ends(&world), ["NOANSWER"]);
     at_rest(&world, "nobody answers");
@@ -560,10 +558,8 @@ fn calls_that_cannot_be_placed_are_refused() {
     let shard = world.shard.clone();
     let place = |create: Create| {
         let then = Then::Stasis { app: "app".into(), args: Vec::new() };
-        stasis::originate(&shard, Start { create, then, caller: PartyId::default(), timeout: None }, |name| {
-            name == "CHANNEL"
-        })
-        .map(|_| ())
+        stasis::originate(&shard, Start { create, then, caller: PartyId::default(), timeout: None }, RIGHTS)
+            .map(|_| ())
     };
     let with = |change: fn(&mut Create)| {
         let mut create = create("SIM/a", "x");
@@ -586,7 +582,7 @@ fn calls_that_cannot_be_placed_are_refused() {
     }
     let app = Then::App { name: "System".into(), data: "id".into() };
     let start = Start { create: create("SIM/a", "x"), then: app, caller: PartyId::default(), timeout: None };
-    assert_eq!(status(stasis::originate(&shard, start, none)), 400);
+    assert_eq!(status(stasis::originate(&shard, start, RIGHTS)), 400);
     assert_eq!(world.shard.core.borrow().channel_count(), 0);
 }
 
@@ -605,8 +601,8 @@ fn a_channel_is_made_first_and_called_later() {
         let caller = uid(&world, caller);
         let mut wanted = create("SIM/a", "leg");
         wanted.originator = Some(caller.clone());
-        assert_eq!(status(stasis::create(&shard, wanted.clone(), ("nobody", Vec::new()), none)), 404);
-        stasis::create(&shard, wanted, ("app", vec!["x".into()]), none).unwrap();
+        assert_eq!(status(stasis::create(&shard, wanted.clone(), ("nobody", Vec::new()), RIGHTS)), 404);
+        stasis::create(&shard, wanted, ("app", vec!["x".into()]), RIGHTS).unwrap();
         until(&mut world, 20);
         assert_eq!(told(&world)[1..], ["start app(x) #1"], "{name}: it is the program's from the first");
         stasis::dial(&shard, "leg", Some(&caller), Duration::from_secs(timeout)).unwrap();

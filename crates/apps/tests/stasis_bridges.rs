@@ -446,7 +446,7 @@ fn the_record_of_who_called_tells_of_whom_it_talked_to() {
         originator: Some(caller.clone()),
         ..stasis::Create::default()
     };
-    stasis::create(&shard, wanted, ("app", Vec::new()), |_| false).unwrap();
+    stasis::create(&shard, wanted, ("app", Vec::new()), dialplan::Rights::CALLS).unwrap();
     until(&mut world, 20);
     stasis::dial(&shard, "leg", Some(&caller), Duration::from_secs(10)).unwrap();
     until(&mut world, 5000);

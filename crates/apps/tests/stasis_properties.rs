@@ -109,12 +109,12 @@ impl Game {
                 let exten = *self.random.one(&["1", "4", "6"]);
                 Ok(call(&mut self.world, exten, &[]))
             }
-            2 => stasis::create(&shard, create, (&app, Vec::new()), |_| false),
+            2 => stasis::create(&shard, create, (&app, Vec::new()), dialplan::Rights::CALLS),
             _ => {
                 let then = Then::Stasis { app, args: Vec::new() };
                 let timeout = Some(Duration::from_secs(5));
                 let start = Start { create, then, caller: PartyId::default(), timeout };
-                stasis::originate(&shard, start, |_| false)
+                stasis::originate(&shard, start, dialplan::Rights::CALLS)
             }
         };
         if let Ok(id) = made {
@@ -262,7 +262,7 @@ impl Game {
                 stasis::send_digits(&shard, &channel, digits)
             }
             11 => stasis::dial(&shard, &channel, None, Duration::from_secs(self.random.below(4))),
-            12 => stasis::set_channel_variable(&shard, &channel, ("A", "1"), |_| false),
+            12 => stasis::set_channel_variable(&shard, &channel, ("A", "1"), dialplan::Rights::CALLS),
             13 => stasis::rtp_statistics(&shard, &channel).map(drop),
             _ => stasis::redirect(&shard, &channel, "SIM/9"),
         };

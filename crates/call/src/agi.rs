@@ -18,6 +18,8 @@ pub struct AgiCommand {
     pub line: String,
     /// What the manager calls it.
     pub id: String,
+    /// What its text may touch.
+    pub rights: dialplan::Rights,
 }
 
 /// Commands that wait, in order.

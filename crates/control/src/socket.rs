@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use dialplan::Rights;
 use store::config::logger::{Levels, LogLevel};
 
 use crate::pages::Pages;
@@ -247,6 +248,8 @@ pub struct Call<'a> {
     pub may_wait: bool,
     /// The client may reach what lies outside of calls: files, the dialplan, any application.
     pub may_reach_outside: bool,
+    /// What text of the client's may touch when it is evaluated.
+    pub rights: Rights,
     /// What the client sees of the log.
     pub view: &'a mut View,
 }
@@ -415,6 +418,7 @@ impl Sessions {
                         columns,
                         may_wait: true,
                         may_reach_outside: true,
+                        rights: Rights::ALL,
                         view,
                     }) {
                         Answer::Done { text, status } => out.push(Output::Send(session, done(&text, status))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::program::Program;
 use crate::registered::Near;
 use crate::registry::{ChannelFunction, Statement};
+use crate::rights::Rights;
 use crate::vars::{Builtin, Inherit, Var};
 use crate::zone::Offset;
 
@@ -104,6 +105,16 @@ impl Standing {
 pub trait Env: Calendar {
     /// The program in force, for names that are built at run time.
     fn program(&self) -> Arc<Program>;
+    /// What this evaluation may touch: all, where the text is the site's own.
+    fn rights(&self) -> Rights {
+        Rights::ALL
+    }
+    /// Notes work of so many bytes; false when this evaluation has done all that it may
+    /// ([`crate::template::EVALUATION_BYTES_MAX`]).
+    fn spend(&mut self, bytes: usize) -> bool {
+        let _ = bytes;
+        true
+    }
     /// How deep substitutions stand inside each other; starts at 0 and belongs to the expander.
     fn depth(&mut self) -> &mut u32;
 

@@ -1,19 +1,36 @@
-//! POSIX extended regular expressions, leftmost-longest, in time linear in pattern times text.
+//! POSIX extended regular expressions, leftmost-longest, on the engines of `regex-automata`.
 //!
-//! A pattern may come from a caller by way of a variable, so nothing here backtracks.
+//! A pattern may come from a caller or a manager by way of a variable, and it is matched on the thread of the calls: the
+//! time is linear in the text, and every search has a budget ([`WORK_MAX`]). The syntax is read here, because POSIX reads
+//! it otherwise than the parser of `regex-syntax` does.
+//!
+//! The leftmost place where a match can begin is what a search from the end backwards finds last; from there the longest
+//! match is what an anchored search finds last. Both are lazy automata with a bounded cache. A pattern that would fill
+//! it is simulated state by state, as long as that fits the budget.
 
 use std::fmt;
 
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::pikevm::PikeVM;
+use regex_automata::nfa::thompson::{Compiler, Config, NFA, WhichCaptures};
+use regex_automata::{Anchored, Input, MatchKind};
+use regex_syntax::hir::{self, Hir};
+
 /// Longest pattern, bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 * 1024;
-/// Steps a compiled pattern may have; bounds what `{m,n}` can blow up.
-pub const PROGRAM_STEPS_MAX: usize = 8 * 1024;
+/// Parts that a pattern may have when its repeats are written out; bounds what `{m,n}` can blow up, and compiling.
+pub const PARTS_MAX: u64 = 4 * 1024;
+/// Memory of one compiled form, bytes: room for all that [`PARTS_MAX`] allows.
+const COMPILED_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Memory of a lazy automaton, bytes: patterns in use fill a few thousand, and filling it takes less than a millisecond.
+const CACHE_BYTES: usize = 128 * 1024;
+/// Work of one search, or of all searches for one list: bytes looked at, bytes of automata made, states simulated. About
+/// three milliseconds.
+pub const WORK_MAX: u64 = 512 * 1024;
 /// Largest repeat count (POSIX RE_DUP_MAX).
 const REPEAT_MAX: u32 = 255;
 /// Repeat marks one atom may carry (`a{2}{3}`).
 const REPEATS_STACKED_MAX: u32 = 4;
-/// Parts looked at while compiling: bounds repeats of parts that compile to nothing.
-const EMIT_PARTS_MAX: u32 = 64 * 1024;
 /// Deepest nesting of groups.
 const GROUP_DEPTH_MAX: u32 = 60;
 
@@ -24,6 +41,16 @@ pub struct BadPattern(&'static str);
 impl fmt::Display for BadPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
+    }
+}
+
+/// A search would have taken more than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooMuch;
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pattern and text take too much work together")
     }
 }
 
@@ -54,28 +81,23 @@ enum Ast {
     Set(Bytes),
     Start,
     End,
-    Group(u16, Box<Ast>),
+    Group(Box<Ast>),
     Sequence(Vec<Ast>),
     Either(Vec<Ast>),
     Repeat { inner: Box<Ast>, least: u32, most: Option<u32> },
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Byte(u16),
-    Start,
-    End,
-    Split(u16, u16),
-    Jump(u16),
-    Save(u16),
-    Match,
-}
-
 /// A compiled pattern.
 #[derive(Debug, Clone)]
 pub struct Regex {
-    steps: Vec<Step>,
-    sets: Vec<Bytes>,
+    /// From a place on: where the longest match ends.
+    ahead: DFA,
+    /// From the end backwards: where the leftmost match begins.
+    back: DFA,
+    /// Its states, for when the automata grow too large.
+    states: NFA,
+    /// The same with the end of the match as the end of the text, where there are groups.
+    grouped: Option<NFA>,
     groups: u16,
 }
 
@@ -86,19 +108,72 @@ pub struct Found {
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
-    slots: Vec<usize>,
+    groups: Vec<Option<std::ops::Range<usize>>>,
 }
 
 impl Found {
     /// The range of group `n`, 1 for the first.
     pub fn group(&self, n: u16) -> Option<std::ops::Range<usize>> {
-        let at = usize::from(n).checked_sub(1)? * 2;
-        let (start, end) = (*self.slots.get(at)?, *self.slots.get(at + 1)?);
-        (start <= end && end != UNSET).then_some(start..end)
+        self.groups.get(usize::from(n).checked_sub(1)?)?.clone()
     }
 }
 
-const UNSET: usize = usize::MAX;
+/// Parts of a pattern with its repeats written out.
+fn weight(ast: &Ast) -> u64 {
+    let all = |parts: &[Ast]| parts.iter().map(weight).fold(1, u64::saturating_add);
+    match ast {
+        Ast::Empty | Ast::Set(_) | Ast::Start | Ast::End => 1,
+        Ast::Group(inner) => weight(inner).saturating_add(2),
+        Ast::Sequence(parts) | Ast::Either(parts) => all(parts),
+        Ast::Repeat { inner, least, most } => {
+            let times = u64::from(most.unwrap_or(*least)).max(1);
+            weight(inner).saturating_mul(times).saturating_add(1)
+        }
+    }
+}
+
+/// The same in the words of the engines; `groups` counts those that have begun.
+fn spelled(ast: &Ast, groups: &mut u32) -> Hir {
+    match ast {
+        Ast::Empty => Hir::empty(),
+        Ast::Set(set) => {
+            let bytes = (0..=255).filter(|&byte| set.has(byte));
+            let ranges = bytes.map(|byte| hir::ClassBytesRange::new(byte, byte));
+            Hir::class(hir::Class::Bytes(hir::ClassBytes::new(ranges)))
+        }
+        Ast::Start => Hir::look(hir::Look::Start),
+        Ast::End => Hir::look(hir::Look::End),
+        Ast::Group(inner) => {
+            *groups += 1;
+            let index = *groups;
+            Hir::capture(hir::Capture { index, name: None, sub: Box::new(spelled(inner, groups)) })
+        }
+        Ast::Sequence(parts) => Hir::concat(parts.iter().map(|part| spelled(part, groups)).collect()),
+        Ast::Either(parts) => Hir::alternation(parts.iter().map(|part| spelled(part, groups)).collect()),
+        Ast::Repeat { inner, least, most } => {
+            let sub = Box::new(spelled(inner, groups));
+            Hir::repetition(hir::Repetition { min: *least, max: *most, greedy: true, sub })
+        }
+    }
+}
+
+fn compiled(hir: &Hir, captures: WhichCaptures, reversed: bool) -> Result<NFA, BadPattern> {
+    let config = Config::new()
+        .utf8(false)
+        .reverse(reversed)
+        .which_captures(captures)
+        .nfa_size_limit(Some(COMPILED_BYTES_MAX));
+    Compiler::new().configure(config).build_from_hir(hir).map_err(|_| BadPattern("too large"))
+}
+
+fn lazy(states: &NFA) -> Result<DFA, BadPattern> {
+    let config = DFA::config()
+        .match_kind(MatchKind::All)
+        .cache_capacity(CACHE_BYTES)
+        .skip_cache_capacity_check(true)
+        .minimum_cache_clear_count(Some(0));
+    DFA::builder().configure(config).build_from_nfa(states.clone()).map_err(|_| BadPattern("too large"))
+}
 
 impl Regex {
     /// Compiles a pattern.
@@ -108,200 +183,117 @@ impl Regex {
         }
         let mut parser = Parser { rest: pattern.as_bytes(), groups: 0, depth: 0 };
         let ast = parser.either()?;
-        let mut regex = Self { steps: Vec::new(), sets: Vec::new(), groups: parser.groups };
-        regex.emit(&ast, &mut 0)?;
-        regex.push(Step::Match)?;
-        Ok(regex)
+        if weight(&ast) > PARTS_MAX {
+            return Err(BadPattern("too large"));
+        }
+        let hir = spelled(&ast, &mut 0);
+        let states = compiled(&hir, WhichCaptures::Implicit, false)?;
+        let (ahead, back) = (lazy(&states)?, lazy(&compiled(&hir, WhichCaptures::None, true)?)?);
+        let grouped = (parser.groups > 0).then(|| {
+            let whole = Hir::concat(vec![hir, Hir::look(hir::Look::End)]);
+            compiled(&whole, WhichCaptures::All, false)
+        });
+        Ok(Self { ahead, back, states, grouped: grouped.transpose()?, groups: parser.groups })
     }
     /// How many groups it has.
     pub fn groups(&self) -> u16 {
         self.groups
     }
-    fn push(&mut self, step: Step) -> Result<u16, BadPattern> {
-        if self.steps.len() >= PROGRAM_STEPS_MAX {
-            return Err(BadPattern("too large"));
-        }
-        self.steps.push(step);
-        u16::try_from(self.steps.len() - 1).map_err(|_| BadPattern("too large"))
+    /// The leftmost match, and of those the longest; none when that takes too much work.
+    pub fn find(&self, text: &str) -> Option<Found> {
+        Searcher::new(self).find(text).ok().flatten()
     }
-    fn here(&self) -> u16 {
-        u16::try_from(self.steps.len()).unwrap_or(u16::MAX)
+    /// Whether it matches somewhere; not, when that takes too much work.
+    pub fn is_match(&self, text: &str) -> bool {
+        Searcher::new(self).is_match(text) == Ok(true)
     }
-    fn patch(&mut self, at: u16, step: Step) {
-        if let Some(slot) = self.steps.get_mut(usize::from(at)) {
-            *slot = step;
+}
+
+/// A pattern on its way through texts, with one budget for all of them.
+#[derive(Debug)]
+pub struct Searcher<'r> {
+    regex: &'r Regex,
+    ahead: Cache,
+    back: Cache,
+    /// What the caches held when they were looked at last.
+    made: usize,
+    left: u64,
+}
+
+impl<'r> Searcher<'r> {
+    /// One with the whole budget.
+    pub fn new(regex: &'r Regex) -> Self {
+        let (ahead, back) = (regex.ahead.create_cache(), regex.back.create_cache());
+        let made = ahead.memory_usage() + back.memory_usage();
+        Self { regex, ahead, back, made, left: WORK_MAX }
+    }
+    fn charge(&mut self, work: usize) -> Result<(), TooMuch> {
+        let work = u64::try_from(work).unwrap_or(u64::MAX);
+        let left = self.left.checked_sub(work).ok_or(TooMuch);
+        self.left = left.unwrap_or(0);
+        left.map(drop)
+    }
+    /// Pays for what the lazy automata have grown by.
+    fn charge_growth(&mut self) -> Result<(), TooMuch> {
+        let made = self.ahead.memory_usage() + self.back.memory_usage();
+        let grown = made.saturating_sub(self.made);
+        self.made = made;
+        self.charge(grown)
+    }
+    /// A machine that simulates `states` over a text, paid for.
+    fn simulated(&mut self, states: &NFA, kind: MatchKind, bytes: usize) -> Result<PikeVM, TooMuch> {
+        self.charge(states.states().len().saturating_mul(bytes + 1))?;
+        PikeVM::builder()
+            .configure(PikeVM::config().match_kind(kind))
+            .build_from_nfa(states.clone())
+            .map_err(|_| TooMuch)
+    }
+    /// Where the leftmost match begins.
+    fn begin(&mut self, text: &str) -> Result<Option<usize>, TooMuch> {
+        self.charge(text.len())?;
+        let found = self.regex.back.try_search_rev(&mut self.back, &Input::new(text));
+        self.charge_growth()?;
+        match found {
+            Ok(found) => Ok(found.map(|found| found.offset())),
+            Err(_) => {
+                let machine = self.simulated(&self.regex.states, MatchKind::LeftmostFirst, text.len())?;
+                Ok(machine.find(&mut machine.create_cache(), text).map(|found| found.start()))
+            }
         }
     }
-    fn emit(&mut self, ast: &Ast, parts_seen: &mut u32) -> Result<(), BadPattern> {
-        *parts_seen += 1;
-        if *parts_seen > EMIT_PARTS_MAX {
-            return Err(BadPattern("too large"));
-        }
-        match ast {
-            Ast::Empty => {}
-            Ast::Set(set) => {
-                let at = self.sets.iter().position(|known| known == set).unwrap_or(self.sets.len());
-                if at == self.sets.len() {
-                    self.sets.push(*set);
-                }
-                self.push(Step::Byte(u16::try_from(at).map_err(|_| BadPattern("too large"))?))?;
-            }
-            Ast::Start => drop(self.push(Step::Start)?),
-            Ast::End => drop(self.push(Step::End)?),
-            Ast::Group(n, inner) => {
-                self.push(Step::Save(n * 2 - 2))?;
-                self.emit(inner, parts_seen)?;
-                self.push(Step::Save(n * 2 - 1))?;
-            }
-            Ast::Sequence(parts) => {
-                for part in parts {
-                    self.emit(part, parts_seen)?;
-                }
-            }
-            Ast::Either(parts) => {
-                let mut exits = Vec::new();
-                for (index, part) in parts.iter().enumerate() {
-                    if index + 1 == parts.len() {
-                        self.emit(part, parts_seen)?;
-                        break;
-                    }
-                    let split = self.push(Step::Match)?;
-                    self.emit(part, parts_seen)?;
-                    exits.push(self.push(Step::Match)?);
-                    self.patch(split, Step::Split(split + 1, self.here()));
-                }
-                for exit in exits {
-                    self.patch(exit, Step::Jump(self.here()));
-                }
-            }
-            Ast::Repeat { inner, least, most } => self.emit_repeat(inner, *least, *most, parts_seen)?,
-        }
-        Ok(())
-    }
-    fn emit_repeat(
-        &mut self,
-        inner: &Ast,
-        least: u32,
-        most: Option<u32>,
-        parts_seen: &mut u32,
-    ) -> Result<(), BadPattern> {
-        for _ in 0..least {
-            self.emit(inner, parts_seen)?;
-        }
-        match most {
-            None => {
-                let split = self.push(Step::Match)?;
-                self.emit(inner, parts_seen)?;
-                self.push(Step::Jump(split))?;
-                self.patch(split, Step::Split(split + 1, self.here()));
-            }
-            Some(most) => {
-                let mut splits = Vec::new();
-                for _ in least..most {
-                    splits.push(self.push(Step::Match)?);
-                    self.emit(inner, parts_seen)?;
-                }
-                let end = self.here();
-                for split in splits {
-                    self.patch(split, Step::Split(split + 1, end));
-                }
+    /// Where the longest match from `start` on ends.
+    fn end(&mut self, text: &str, start: usize) -> Result<Option<usize>, TooMuch> {
+        self.charge(text.len() - start)?;
+        let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+        let found = self.regex.ahead.try_search_fwd(&mut self.ahead, &input);
+        self.charge_growth()?;
+        match found {
+            Ok(found) => Ok(found.map(|found| found.offset())),
+            Err(_) => {
+                let machine = self.simulated(&self.regex.states, MatchKind::All, text.len() - start)?;
+                Ok(machine.find(&mut machine.create_cache(), input).map(|found| found.end()))
             }
         }
-        Ok(())
     }
     /// The leftmost match, and of those the longest.
-    pub fn find(&self, text: &str) -> Option<Found> {
-        let text = text.as_bytes();
-        let slots = usize::from(self.groups) * 2;
-        let mut best: Option<Found> = None;
-        let mut threads = Threads::new(self.steps.len());
-        let mut next = Threads::new(self.steps.len());
-        for at in 0..=text.len() {
-            if best.is_none() {
-                let thread = Thread { step: 0, start: at, slots: vec![UNSET; slots] };
-                self.follow(&mut threads, thread, at, text.len());
-            }
-            if threads.list.is_empty() && best.is_some() {
-                break;
-            }
-            for thread in threads.list.drain(..) {
-                if best.as_ref().is_some_and(|best| thread.start > best.start) {
-                    continue;
-                }
-                match self.steps.get(usize::from(thread.step)) {
-                    // Of two matches from one start the longer wins; of equally long ones the first found.
-                    Some(Step::Match)
-                        if best.as_ref().is_none_or(|best| thread.start < best.start || at > best.end) =>
-                    {
-                        best = Some(Found { start: thread.start, end: at, slots: thread.slots });
-                    }
-                    Some(Step::Byte(set)) => {
-                        let takes = text
-                            .get(at)
-                            .zip(self.sets.get(usize::from(*set)))
-                            .is_some_and(|(&byte, set)| set.has(byte));
-                        if takes {
-                            let moved = Thread { step: thread.step + 1, ..thread };
-                            self.follow(&mut next, moved, at + 1, text.len());
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            threads.seen.fill(false);
-            std::mem::swap(&mut threads, &mut next);
+    pub fn find(&mut self, text: &str) -> Result<Option<Found>, TooMuch> {
+        let Some(start) = self.begin(text)? else { return Ok(None) };
+        let Some(end) = self.end(text, start)? else { return Ok(None) };
+        let mut groups = Vec::new();
+        if let Some(grouped) = &self.regex.grouped {
+            let machine = self.simulated(grouped, MatchKind::LeftmostFirst, end - start)?;
+            let mut captures = machine.create_captures();
+            let text = text.as_bytes().get(..end).unwrap_or_default();
+            let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+            machine.captures(&mut machine.create_cache(), input, &mut captures);
+            let group = |n: u16| captures.get_group(n.into()).map(|span| span.range());
+            groups.extend((1..=self.regex.groups).map(group));
         }
-        best
+        Ok(Some(Found { start, end, groups }))
     }
-    /// Adds a thread and all it reaches without taking a byte.
-    fn follow(&self, threads: &mut Threads, thread: Thread, at: usize, len: usize) {
-        let Threads { list, seen, stack } = threads;
-        stack.push(thread);
-        while let Some(mut thread) = stack.pop() {
-            let index = usize::from(thread.step);
-            match seen.get_mut(index) {
-                Some(seen @ false) => *seen = true,
-                _ => continue,
-            }
-            match self.steps.get(index).copied() {
-                Some(Step::Jump(to)) => stack.push(Thread { step: to, ..thread }),
-                Some(Step::Split(first, second)) => {
-                    stack.push(Thread { step: second, ..thread.clone() });
-                    stack.push(Thread { step: first, ..thread });
-                }
-                Some(Step::Save(slot)) => {
-                    if let Some(slot) = thread.slots.get_mut(usize::from(slot)) {
-                        *slot = at;
-                    }
-                    thread.step += 1;
-                    stack.push(thread);
-                }
-                Some(Step::Start) if at == 0 => stack.push(Thread { step: thread.step + 1, ..thread }),
-                Some(Step::End) if at == len => stack.push(Thread { step: thread.step + 1, ..thread }),
-                Some(Step::Byte(_) | Step::Match) => list.push(thread),
-                Some(Step::Start | Step::End) | None => {}
-            }
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Thread {
-    step: u16,
-    start: usize,
-    slots: Vec<usize>,
-}
-
-struct Threads {
-    list: Vec<Thread>,
-    seen: Vec<bool>,
-    /// Empty between calls; kept for its memory.
-    stack: Vec<Thread>,
-}
-
-impl Threads {
-    fn new(steps: usize) -> Self {
-        Self { list: Vec::new(), seen: vec![false; steps], stack: Vec::new() }
+    /// Whether it matches somewhere.
+    pub fn is_match(&mut self, text: &str) -> Result<bool, TooMuch> {
+        self.begin(text).map(|start| start.is_some())
     }
 }
 
@@ -399,13 +391,12 @@ impl Parser<'_> {
                     return Err(BadPattern("groups nest too deep"));
                 }
                 self.groups += 1;
-                let n = self.groups;
                 let inner = self.either()?;
                 if !self.eat(b')') {
                     return Err(BadPattern("unmatched `(`"));
                 }
                 self.depth -= 1;
-                Ast::Group(n, Box::new(inner))
+                Ast::Group(Box::new(inner))
             }
             Some(b'*' | b'+' | b'?') => return Err(BadPattern("nothing to repeat")),
             Some(b'\\') => match self.take() {
@@ -539,7 +530,46 @@ mod tests {
         assert_eq!(Regex::new("^(a+)+(a|aa)+$").unwrap().find(&text), None);
     }
 
+    #[test]
+    fn no_search_takes_more_than_its_budget() {
+        let ab = "ab".repeat(30_000);
+        for (name, pattern, text, fits) in [
+            ("short", "^(0044|0)([0-9]+)$".to_owned(), "004412345".to_owned(), true),
+            ("a long text", "[0-9]+x".to_owned(), ab.clone(), true),
+            ("many stars", format!("{}c", "(a|b|ab)*".repeat(200)), ab.clone(), true),
+            ("automata of all ends", format!("(a|b)*a{}", "(a|b)".repeat(255)), ab_of(60_000), false),
+            ("counted twice", "((a{1,60}b?){1,60}c)+".to_owned(), ab, false),
+        ] {
+            let regex = Regex::new(&pattern).unwrap();
+            let mut searcher = Searcher::new(&regex);
+            // Whatever comes out, a second list like it has to fit the same budget or be refused.
+            let found = searcher.find(&text);
+            assert!(!fits || found.is_ok(), "{name}: {found:?}");
+            while searcher.is_match(&text).is_ok() {}
+            assert_eq!(searcher.left, 0, "{name}");
+        }
+    }
+
+    /// Letters a and b without a period.
+    fn ab_of(length: usize) -> String {
+        let mut seed = 1u32;
+        let mut next = || {
+            seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            if seed >> 16 & 1 == 0 { 'a' } else { 'b' }
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
     proptest::proptest! {
+        #[test]
+        fn a_match_is_leftmost_and_longest(pattern in r"([ab|*+?]|\([ab|]{0,3}\)){1,7}", text in "[ab]{0,8}") {
+            let Ok(regex) = Regex::new(&pattern) else { return Ok(()) };
+            let Ok(whole) = Regex::new(&format!("^({pattern})$")) else { return Ok(()) };
+            let spans = (0..=text.len()).flat_map(|start| (start..=text.len()).rev().map(move |end| (start, end)));
+            let expected = spans.into_iter().find(|&(start, end)| whole.is_match(&text[start..end]));
+            proptest::prop_assert_eq!(regex.find(&text).map(|found| (found.start, found.end)), expected);
+        }
+
         #[test]
         fn no_pattern_panics(pattern in "[\\[\\](){}|*+?^$\\\\a-c0-3,:.-]{0,24}", text in "[a-c0-3-]{0,24}") {
             if let Ok(regex) = Regex::new(&pattern)

@@ -2,6 +2,11 @@
 
 use crate::num::Float;
 
+/// Whether a name is that of one of these functions.
+pub(crate) fn is_known(name: &str) -> bool {
+    call(name, &[]).is_some()
+}
+
 /// Calls a function by name; `None` when it is none of these.
 pub(crate) fn call(name: &str, args: &[Float]) -> Option<Result<Float, String>> {
     let upper = name.to_ascii_uppercase();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::env::{Env, Fault};
+use crate::rights::{Reach, Rights};
 
 /// An application, by its place in the list the loader was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -333,6 +334,8 @@ pub struct FunctionRow {
     pub synopsis: Cow<'static, str>,
     /// How it is answered.
     pub body: Body,
+    /// What it touches.
+    pub reach: Reach,
 }
 
 impl FunctionRow {
@@ -343,6 +346,14 @@ impl FunctionRow {
             Body::Channel { read, .. } => *read,
             Body::Statement(of) => !of.read.is_empty(),
         }
+    }
+    /// Whether somebody with these rights may read it.
+    pub fn may_be_read(&self, rights: Rights) -> bool {
+        rights.may_read(self.reach.read)
+    }
+    /// Whether somebody with these rights may write it.
+    pub fn may_be_written(&self, rights: Rights) -> bool {
+        rights.may_write(self.reach.write)
     }
     /// Whether `Set(NAME()=…)` works.
     pub fn writable(&self) -> bool {
@@ -398,6 +409,21 @@ impl Functions {
     pub fn row(&self, id: FunctionId) -> Option<&FunctionRow> {
         self.rows.get(usize::from(id.0))
     }
+    /// Whether somebody with these rights may read the variable or function that `name` names; what is inside the
+    /// parentheses is judged when it is evaluated.
+    pub fn may_read(&self, rights: Rights, name: &str) -> bool {
+        self.called(name).is_none_or(|row| row.map_or(rights.outside, |row| row.may_be_read(rights)))
+    }
+    /// The same of writing.
+    pub fn may_write(&self, rights: Rights, name: &str) -> bool {
+        let may = |row: Option<&FunctionRow>| row.map_or(rights.outside, |row| row.may_be_written(rights));
+        rights.sets && self.called(name).is_none_or(may)
+    }
+    /// The row of the function that a name calls, if there is one; `None` when it names a variable.
+    fn called(&self, name: &str) -> Option<Option<&FunctionRow>> {
+        let (function, _) = name.split_once('(')?;
+        Some(self.lookup(function).and_then(|id| self.row(id)))
+    }
     /// Whether reading the function of this name asks a database.
     pub fn asks_rows(&self, name: &str) -> bool {
         let row = self.lookup(name).and_then(|id| self.row(id));
@@ -409,8 +435,14 @@ impl Functions {
     }
 }
 
-/// Calls a row's reader; the answer is appended to `out`.
+/// What an evaluation is told that may not do what it wants.
+pub const REFUSED: &str = "reaches further than whoever asks may";
+
+/// Calls a row's reader; the answer is appended to `out`. Every reading of a function comes by here.
 pub fn read_row(row: &FunctionRow, env: &mut dyn Env, args: &str, out: &mut String) -> Result<(), Fault> {
+    if !row.may_be_read(env.rights()) {
+        return Err(Fault::new(REFUSED));
+    }
     match &row.body {
         Body::Native { read: Some(read), .. } => read(env, args, out),
         Body::Channel { function, read: true, .. } => env.channel_read(*function, args, out),
@@ -419,8 +451,11 @@ pub fn read_row(row: &FunctionRow, env: &mut dyn Env, args: &str, out: &mut Stri
     }
 }
 
-/// Calls a row's writer.
+/// Calls a row's writer. Every writing of a function comes by here.
 pub fn write_row(row: &FunctionRow, env: &mut dyn Env, args: &str, value: &str) -> Result<(), Fault> {
+    if !row.may_be_written(env.rights()) {
+        return Err(Fault::new(REFUSED));
+    }
     match &row.body {
         Body::Native { write: Some(write), .. } => write(env, args, value),
         Body::Channel { function, write: true, .. } => env.channel_write(*function, args, value),

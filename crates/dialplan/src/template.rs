@@ -13,6 +13,11 @@ use crate::vars::{Builtin, Inherit, Symbols, Var, VarName};
 
 /// Longest text one expansion gives, bytes: sixteen times the longest line the reader takes.
 pub const EXPAND_BYTES_MAX: usize = 64 * 1024;
+/// What one evaluation may read and make in all its parts, bytes: a step in use stays below a thousandth, and this many
+/// take less than two milliseconds of the thread that all calls share.
+pub const EVALUATION_BYTES_MAX: usize = 1024 * 1024;
+/// What calling a function counts beside its text.
+const CALL_BYTES: usize = 64;
 /// How deep `${…}` may stand in `${…}`, and EVAL() in EVAL().
 pub const SUBSTITUTION_DEPTH_MAX: u32 = 15;
 
@@ -443,8 +448,11 @@ impl Piece {
         match self {
             Self::Text(text) => out.push_str(text),
             Self::Variable { name, builtin, slice } => {
-                read_variable(env, name.as_var(), *builtin, out);
-                slice.apply(env, out, from);
+                if env.spend(0) {
+                    read_variable(env, name.as_var(), *builtin, out);
+                    env.spend(out.len() - from);
+                    slice.apply(env, out, from);
+                }
             }
             Self::Function { id, name, args, slice } => {
                 let mut text = String::new();
@@ -513,8 +521,9 @@ pub(crate) fn read_reference(env: &mut dyn Env, text: &str, out: &mut String) {
     let (name, slice) = split_slice(text);
     if name.contains('(') {
         read_call(env, name, out);
-    } else {
+    } else if env.spend(0) {
         read_named(env, name, out);
+        env.spend(out.len() - from);
     }
     if let Some(slice) = slice {
         Slice::parse(slice).apply(out, from);
@@ -544,7 +553,12 @@ pub(crate) fn call_read(env: &mut dyn Env, id: Option<FunctionId>, name: &str, a
         return;
     };
     let from = out.len();
-    if let Err(fault) = with_depth(env, |env| read_row(row, env, args, out)) {
+    if !env.spend(args.len() + CALL_BYTES) {
+        return;
+    }
+    let done = with_depth(env, |env| read_row(row, env, args, out));
+    env.spend(out.len().saturating_sub(from));
+    if let Err(fault) = done {
         out.truncate(from);
         env.log(Level::Warning, &format!("{}({args}): {}", row.name, fault.0));
     }
@@ -615,6 +629,10 @@ pub fn expand_text(env: &mut dyn Env, text: &str, out: &mut String) {
 pub fn set_by_name(env: &mut dyn Env, name: &str, value: &str) -> bool {
     if name.ends_with(')') && name.contains('(') {
         return write_call(env, name, value);
+    }
+    if !env.rights().sets {
+        env.log(Level::Warning, &format!("{name} is not set: {}", crate::registry::REFUSED));
+        return false;
     }
     let (inherit, plain) = Inherit::strip(name);
     let program = env.program();

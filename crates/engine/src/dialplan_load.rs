@@ -54,6 +54,7 @@ fn statement_row(function: &StatementFunction) -> FunctionRow {
             escape_commas: of.escapecommas,
             min_args: of.minargs,
         })),
+        reach: dialplan::Reach::OUTSIDE,
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Managers {
 impl Managers {
     pub(crate) fn new(site: &Rc<Site>, commands: &Rc<RefCell<Cli>>) -> Self {
         let mut manager = Manager::new(site.clone());
+        manager.set_clock(|| io::clock::Clock.now());
         manager.set_commands(commands.clone());
         Self { manager, plain: Door::default(), secure: Door::default() }
     }

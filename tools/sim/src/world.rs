@@ -106,7 +106,11 @@ impl World {
     }
     /// A manager sends an AGI command to a channel; whether it was taken.
     pub fn agi(&mut self, id: ChannelId, line: &str, command_id: &str) -> Result<(), call::AgiRefused> {
-        let command = call::AgiCommand { line: line.to_owned(), id: command_id.to_owned() };
+        let command = call::AgiCommand {
+            line: line.to_owned(),
+            id: command_id.to_owned(),
+            rights: dialplan::Rights::ALL,
+        };
         self.shard.core.borrow_mut().push_agi(id, command)
     }
     /// Gives a sound its length; others last [`CLIP_DEFAULT`](crate::CLIP_DEFAULT).

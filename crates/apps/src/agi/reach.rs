@@ -13,8 +13,6 @@ pub enum Reach {
     Writes(String),
     /// It runs this application.
     Application(String),
-    /// It substitutes this text.
-    Expands(String),
     /// Files or the database.
     Outside,
 }
@@ -28,9 +26,9 @@ pub fn reach_of(line: &str) -> Reach {
         "EXEC" => Reach::Application(word(0)),
         "GET VARIABLE" => Reach::Reads(word(0)),
         "SET VARIABLE" => Reach::Writes(word(0)),
-        "DATABASE GET" => Reach::Reads("DB(family/key)".to_owned()),
-        "GET FULL VARIABLE" => Reach::Expands(word(0)),
-        "DATABASE DEL" | "DATABASE DELTREE" | "DATABASE PUT" | "RECORD FILE" => Reach::Outside,
+        "DATABASE GET" | "DATABASE DEL" | "DATABASE DELTREE" | "DATABASE PUT" | "RECORD FILE" => {
+            Reach::Outside
+        }
         _ => Reach::Call,
     }
 }
@@ -49,10 +47,10 @@ mod tests {
             ("exec \"System\" x", Reach::Application("System".to_owned())),
             ("GET VARIABLE FILE(/etc/passwd)", Reach::Reads("FILE(/etc/passwd)".to_owned())),
             ("SET VARIABLE DB(a/b) c", Reach::Writes("DB(a/b)".to_owned())),
-            ("GET FULL VARIABLE ${FILE(/etc/passwd)}", Reach::Expands("${FILE(/etc/passwd)}".to_owned())),
-            ("GET FULL VARIABLE plain", Reach::Expands("plain".to_owned())),
+            // What its text reaches is judged where it is substituted.
+            ("GET FULL VARIABLE ${FILE(/etc/passwd)}", Reach::Call),
             ("DATABASE PUT a b c", Reach::Outside),
-            ("DATABASE GET a b", Reach::Reads("DB(family/key)".to_owned())),
+            ("DATABASE GET a b", Reach::Outside),
             ("RECORD FILE /etc/x wav # 100", Reach::Outside),
         ] {
             assert_eq!(reach_of(line), expected, "{line}");

@@ -179,8 +179,10 @@ impl Session {
     pub(super) async fn serve_managers(&mut self, tell: impl Fn(AgiChange)) -> Result<(), Stop> {
         let mut in_a_row = 0;
         loop {
-            let AgiCommand { line, id } = self.call().chan.agi_command().await?;
+            let AgiCommand { line, id, rights } = self.call().chan.agi_command().await?;
+            let before = self.call().run.rights.replace(rights);
             let answer = self.carry_out(&line).await;
+            self.call().run.rights.set(before);
             tell(AgiChange::AsyncExec { id, result: answer.text });
             if answer.leave {
                 return Ok(());

@@ -34,8 +34,15 @@ pub fn split_once_outside(text: &str, at: char) -> Option<(&str, &str)> {
 pub fn seconds(text: &str) -> Option<core::time::Duration> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let value: f64 = text.get(..end)?.parse().ok()?;
-    core::time::Duration::try_from_secs_f64(value).ok()
+    let (number, unit) = text.split_at_checked(end)?;
+    let value: f64 = number.parse().ok()?;
+    let unit = match unit.trim().to_ascii_lowercase().as_str() {
+        "h" | "hr" | "hour" | "hours" => 3600.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "ms" | "msec" | "millisecond" | "milliseconds" => 0.001,
+        _ => 1.0,
+    };
+    core::time::Duration::try_from_secs_f64(value * unit).ok()
 }
 
 /// `cond?yes:no` at the first `?` and the first `:` after it that stand outside parentheses and quotes.
@@ -64,10 +71,21 @@ mod tests {
     }
 
     #[test]
-    fn seconds_may_have_fractions() {
-        for (text, expected) in
-            [("1.5", Some(1500)), (" 2 ", Some(2000)), ("", None), ("x", None), ("0", Some(0))]
-        {
+    fn seconds_may_have_fractions_and_a_unit() {
+        for (text, expected) in [
+            ("1.5", Some(1500)),
+            (" 2 ", Some(2000)),
+            ("", None),
+            ("x", None),
+            ("0", Some(0)),
+            ("500ms", Some(500)),
+            ("0.5 ms", Some(0)),
+            ("3s", Some(3000)),
+            ("1.5m", Some(90_000)),
+            ("2 H", Some(7_200_000)),
+            ("5x", Some(5000)),
+            ("99999999999999999999h", None),
+        ] {
             assert_eq!(seconds(text).map(|d| d.as_millis()), expected, "{text}");
         }
     }

@@ -11,7 +11,7 @@ use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run};
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Wait" "pbx_builtins" Run::Story(wait),
-        "Waits.", "Wait(seconds)", "Seconds may have a fraction. Digits pressed meanwhile are dropped.";
+        "Waits.", "Wait(seconds)", "Seconds may have a fraction, and a unit behind them: ms, s, m, h. Digits pressed meanwhile are dropped.";
     "WaitExten" "pbx_builtins" Run::Story(wait_exten),
         "Waits for the caller to dial an extension.", "WaitExten([seconds[,options]])",
         "Waits for the first digit of an extension, without seconds TIMEOUT(response). When none comes, the call goes\n\

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::ChannelId;
-use call::{Chan, Channel, HandlerChange, Notice};
+use call::{Channel, HandlerChange, Notice};
 use dialplan::Fault;
 
 use super::{Read, gone, record, tech_read, tech_write, unknown};
@@ -246,7 +246,7 @@ pub(super) fn read_exists(call: &Call, name: &str, out: &mut String) -> Read {
 
 /// A handle on another channel.
 fn other(call: &Call, id: ChannelId) -> Call {
-    if id == call.chan.id() { call.clone() } else { Call::new(Chan::new(call.chan.shard().clone(), id)) }
+    if id == call.chan.id() { call.clone() } else { call.beside(id) }
 }
 
 /// `IMPORT(channel,name)`: a variable or function of another channel.

@@ -66,7 +66,7 @@ pub(super) fn write_export(call: &Call, text: &str, value: &str) -> Read {
         core.by_name(channel).or_else(by_id)
     });
     let other = other.ok_or_else(|| Fault::new(format!("there is no channel '{channel}'")))?;
-    Call::new(call::Chan::new(call.chan.shard().clone(), other)).set_var(Var::named(name), value, inherit);
+    call.beside(other).set_var(Var::named(name), value, inherit);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use base::{Cause, ChannelId, Command, StreamStats};
 use call::stasis::{Digits, IfExists, LiveRecording, Order, Playback, StasisError, Target, WORKS_MAX, Work};
 use call::{Chan, ChanState, Indication, Location, Shard};
+use dialplan::Rights;
 
 use super::media;
 use super::origin::check_app;
@@ -353,14 +354,12 @@ pub fn record(shard: &Rc<Shard>, channel: &str, wanted: Recording) -> Result<Liv
     ordered.map(|()| recording)
 }
 
-/// A name that may be read or written: `NAME`, or `FUNCTION(…)` where `may` says so of the function.
-fn allowed(name: &str, may: fn(&str) -> bool) -> Result<(), StasisError> {
+/// Refuses a name that is none, or that calls a function which may not be reached.
+fn allowed(name: &str, may: bool) -> Result<(), StasisError> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX * 4 {
         return Err(StasisError::BadRequest("Variable name is required".into()));
     }
-    // What is looked at is what is run: nothing is expanded on the way.
-    let function = name.split_once('(').filter(|_| name.ends_with(')')).map(|(function, _)| function);
-    if !function.is_none_or(|function| may(function.trim())) {
+    if name.ends_with(')') && !may {
         return Err(StasisError::Unprocessable(
             "Permission denied: the function reaches beyond calls".into(),
         ));
@@ -372,31 +371,31 @@ fn value_of(call: &Call, name: &str) -> Option<String> {
     if name.ends_with(')') { Some(call.read(name)) } else { call.get(name) }
 }
 
-/// A channel's variable or function. `may` says whether a function, by its name, may be read.
+/// A channel's variable or function, read with these rights.
 ///
 /// Errors besides: there is no such variable (`NotFound`), the function may not be read (`Unprocessable`).
 pub fn channel_variable(
     shard: &Rc<Shard>,
     channel: &str,
     name: &str,
-    may: fn(&str) -> bool,
+    rights: Rights,
 ) -> Result<String, StasisError> {
-    allowed(name, may)?;
+    allowed(name, shard.core.borrow().program.functions().may_read(rights, name))?;
     let id = visitor(shard, channel)?;
-    let call = Call::new(Chan::new(shard.clone(), id));
+    let call = Call::new(Chan::new(shard.clone(), id)).with_rights(rights);
     value_of(&call, name).ok_or_else(|| StasisError::NotFound("Provided variable was not found".into()))
 }
 
-/// Sets a channel's variable, or writes a function. `may` says whether a function may be written.
+/// Sets a channel's variable, or writes a function, with these rights.
 pub fn set_channel_variable(
     shard: &Rc<Shard>,
     channel: &str,
     (name, value): (&str, &str),
-    may: fn(&str) -> bool,
+    rights: Rights,
 ) -> Result<(), StasisError> {
-    allowed(name, may)?;
+    allowed(name, shard.core.borrow().program.functions().may_write(rights, name))?;
     let id = visitor(shard, channel)?;
-    let call = Call::new(Chan::new(shard.clone(), id));
+    let call = Call::new(Chan::new(shard.clone(), id)).with_rights(rights);
     if !name.ends_with(')') {
         call.set(name, value);
         return Ok(());

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use base::{ChannelId, FormatSet};
 use call::stasis::{ARGS_MAX, ID_BYTES_MAX, Order, Placing, StasisError};
 use call::{ChanState, Core, Leg, PartyId, Shard};
+use dialplan::Rights;
 
 use crate::originate::{self, Originate, Then};
 use crate::{Call, pbx};
@@ -47,7 +48,7 @@ pub struct Start {
     pub timeout: Option<Duration>,
 }
 
-fn wanted(shard: &Rc<Shard>, create: Create, may: fn(&str) -> bool) -> Result<Originate, StasisError> {
+fn wanted(shard: &Rc<Shard>, create: Create, rights: Rights) -> Result<Originate, StasisError> {
     let core = shard.core.borrow();
     let Create { endpoint, id, other_id, originator, formats, variables } = create;
     let parts = endpoint.split_once('/').filter(|(tech, resource)| !tech.is_empty() && !resource.is_empty());
@@ -63,9 +64,9 @@ fn wanted(shard: &Rc<Shard>, create: Create, may: fn(&str) -> bool) -> Result<Or
     if variables.len() > VARIABLES_MAX {
         return Err(StasisError::BadRequest("too many variables".into()));
     }
-    let function =
-        |name: &str| name.split_once('(').filter(|_| name.ends_with(')')).map(|(f, _)| f.trim().to_owned());
-    if variables.iter().filter_map(|(name, _)| function(name)).any(|function| !may(&function)) {
+    let functions = core.program.functions();
+    let is_refused = |name: &str| name.ends_with(')') && !functions.may_write(rights, name);
+    if variables.iter().any(|(name, _)| is_refused(name)) {
         return Err(StasisError::Unprocessable("Permission denied: a function reaches beyond calls".into()));
     }
     let requestor = originator.filter(|id| !id.is_empty()).map(|id| core.stasis_channel(&id)).transpose();
@@ -78,6 +79,7 @@ fn wanted(shard: &Rc<Shard>, create: Create, may: fn(&str) -> bool) -> Result<Or
         other_uniqueid: other_id,
         formats,
         variables,
+        rights,
         requestor,
         ..Originate::default()
     })
@@ -104,12 +106,12 @@ pub(super) fn check_app(app: &str, args: &[String]) -> Result<(), StasisError> {
     if is_bad { Err(StasisError::BadRequest("app is missing or too long".into())) } else { Ok(()) }
 }
 
-/// Calls somebody, who goes on at an extension or in a program's hands once it has answered; the channel. `may` says whether
-/// a function, by its name, may be written.
+/// Calls somebody, who goes on at an extension or in a program's hands once it has answered; the channel. `rights` are those
+/// of the variables.
 ///
 /// Errors: an endpoint, an id or an originator that cannot be (`BadRequest`), an id that is taken (`Conflict`), a function that
 /// may not be written (`Unprocessable`), nobody can be called there, or too much is going on (`Internal`).
-pub fn originate(shard: &Rc<Shard>, start: Start, may: fn(&str) -> bool) -> Result<ChannelId, StasisError> {
+pub fn originate(shard: &Rc<Shard>, start: Start, rights: Rights) -> Result<ChannelId, StasisError> {
     let Start { create, then, caller, timeout } = start;
     let app = match &then {
         Then::Stasis { app, args } => {
@@ -121,7 +123,7 @@ pub fn originate(shard: &Rc<Shard>, start: Start, may: fn(&str) -> bool) -> Resu
         Then::App { .. } => return Err(StasisError::BadRequest("app is a program's name".into())),
     };
     let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(RINGS);
-    let wanted = Originate { then, caller, timeout, ..wanted(shard, create, may)? };
+    let wanted = Originate { then, caller, timeout, ..wanted(shard, create, rights)? };
     let leg = made(shard, &wanted)?;
     let id = leg.chan().id();
     follow(shard, id, app.as_deref());
@@ -138,14 +140,14 @@ pub fn create(
     shard: &Rc<Shard>,
     create: Create,
     (app, args): (&str, Vec<String>),
-    may: fn(&str) -> bool,
+    rights: Rights,
 ) -> Result<ChannelId, StasisError> {
     check_app(app, &args)?;
     let is_there = shard.core.borrow().stasis.app(app).is_some_and(|app| app.is_active);
     if !is_there {
         return Err(StasisError::NotFound("Application not found".into()));
     }
-    let leg = made(shard, &wanted(shard, create, may)?)?;
+    let leg = made(shard, &wanted(shard, create, rights)?)?;
     let (id, app) = (leg.chan().id(), app.to_owned());
     follow(shard, id, Some(&app));
     let story = async move {

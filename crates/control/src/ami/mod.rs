@@ -20,11 +20,12 @@ mod table;
 mod tests;
 mod web;
 
-pub(crate) use actions::{TECHNOLOGIES, penalty_shift};
+pub(crate) use actions::{TECHNOLOGIES, agi_allowed, penalty_shift};
 
 use core::time::Duration;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -49,7 +50,7 @@ pub use web::{WebAnswer, WebForm, WebRequest};
 
 use events::{Ages, Event, channels_of, event_of, fully_booted};
 use packet::{Framed, Message};
-use session::{AHEAD_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
+use session::{AHEAD_BYTES_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
 use table::{After, Refusal, Turn};
 
 /// The version of the protocol that the greeting names: clients take the form of the events from it.
@@ -94,6 +95,31 @@ pub struct Manager {
     names_system: bool,
     channel_variables: Vec<String>,
     webs: web::Webs,
+    /// Sessions that have more to say than the turn had room for, in order.
+    waiting: VecDeque<u64>,
+    turn: Share,
+}
+
+/// How long managers may have one turn of the engine for all that they say, before the network is served again. A single
+/// action takes less: what it evaluates and lists is bounded.
+const TURN_MAX: Duration = Duration::from_millis(2);
+
+/// The part of a turn that managers have.
+struct Share {
+    clock: fn() -> Instant,
+    began: Option<Instant>,
+}
+
+impl Share {
+    fn begin(&mut self) {
+        self.began.get_or_insert_with(self.clock);
+    }
+    fn is_over(&self) -> bool {
+        self.began.is_some_and(|began| (self.clock)().since(began) >= TURN_MAX)
+    }
+    fn end(&mut self) {
+        self.began = None;
+    }
 }
 
 impl Manager {
@@ -112,7 +138,13 @@ impl Manager {
             names_system: false,
             channel_variables: Vec::new(),
             webs: web::Webs::default(),
+            waiting: VecDeque::new(),
+            turn: Share { clock: || Instant::ZERO, began: None },
         }
+    }
+    /// Gives the clock by which turns are shared; without one they are not.
+    pub fn set_clock(&mut self, clock: fn() -> Instant) {
+        self.turn.clock = clock;
     }
     /// Gives the action `Command` its console.
     pub fn set_commands(&mut self, commands: Rc<RefCell<dyn Commands>>) {
@@ -189,15 +221,47 @@ impl Manager {
         strangers.sort_unstable();
         Crowd::of(strangers.into_iter().map(|(_, id, address)| (id, address)))
     }
-    /// Bytes came from a client: carries out what is complete in them.
+    /// Bytes came from a client: carries out what is complete in them, as far as this turn reaches.
     pub fn bytes(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
+        let Some(open) = self.sessions.get_mut(&session) else { return };
+        let is_first = self.waiting.is_empty() || open.login().is_none();
+        if is_first && open.ahead.is_empty() {
+            let taken = self.carry_on(session, bytes, now, out);
+            self.keep_ahead(session, bytes.get(taken..).unwrap_or_default(), out);
+        } else {
+            self.keep_ahead(session, bytes, out);
+        }
+        self.answer_later(now, out);
+        self.web_settle(out);
+    }
+    /// Keeps what a client has sent for a later turn.
+    fn keep_ahead(&mut self, session: u64, bytes: &[u8], out: &mut Vec<Output>) {
+        let Some(open) = self.sessions.get_mut(&session).filter(|_| !bytes.is_empty()) else { return };
+        open.ahead.extend_from_slice(bytes);
+        if open.ahead.len() > AHEAD_BYTES_MAX {
+            return self.close(session, out);
+        }
+        if open.busy.is_none() && !self.waiting.contains(&session) {
+            self.waiting.push_back(session);
+        }
+    }
+    /// Carries out what is complete in these bytes until something has to be waited for or the turn is over; how many of
+    /// them are done with.
+    fn carry_on(&mut self, session: u64, bytes: &[u8], now: Instant, out: &mut Vec<Output>) -> usize {
+        let mut taken = 0;
         // Line by line, because a login in the midst of them changes what the rest may be.
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Some(open) = self.sessions.get_mut(&session) else { return };
+            let is_over = self.is_turn_over();
+            let Some(open) = self.sessions.get_mut(&session) else { return bytes.len() };
             let stranger = open.login().is_none();
+            if open.busy.is_some() || is_over && !stranger {
+                return taken;
+            }
+            taken += piece.len();
             open.framer.push(piece, if stranger { STRANGER_BYTES_MAX } else { ACTION_BYTES_MAX });
             if stranger && open.framer.is_broken() {
-                return self.close(session, out);
+                self.close(session, out);
+                return bytes.len();
             }
             match open.framer.next() {
                 None => {}
@@ -206,17 +270,27 @@ impl Manager {
                     Message::response("Error", action.get("ActionID"), &mut text).field("Message", why).end();
                     out.push(Output::Send(session, text.into_bytes()));
                 }
-                Some(Framed::Action(action)) if open.busy.is_some() => {
-                    if open.ahead.len() >= AHEAD_MAX {
-                        return self.close(session, out);
-                    }
-                    open.ahead.push_back(action);
+                Some(Framed::Action(action)) => {
+                    self.turn.begin();
+                    self.act(session, &action, now, out);
                 }
-                Some(Framed::Action(action)) => self.act(session, &action, now, out),
             }
         }
-        self.answer_later(now, out);
-        self.web_settle(out);
+        taken
+    }
+    /// Whether managers have had their part of this turn of the engine.
+    fn is_turn_over(&self) -> bool {
+        self.turn.is_over()
+    }
+    /// Sessions whose words waited for this turn go on with them, each in its order.
+    fn go_on(&mut self, now: Instant, out: &mut Vec<Output>) {
+        for _ in 0..self.waiting.len() {
+            if self.is_turn_over() {
+                return;
+            }
+            let Some(session) = self.waiting.pop_front() else { return };
+            self.resume(session, now, out);
+        }
     }
     /// A client is gone.
     pub fn closed(&mut self, session: u64) {
@@ -241,12 +315,15 @@ impl Manager {
                 None => {}
             }
         }
+        self.go_on(now, out);
         self.answer_later(now, out);
         self.web_settle(out);
     }
     /// When [`Manager::due`] next wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        self.sessions.values().filter_map(Session::deadline).min()
+        // Who waits for a turn has the next one.
+        let at_once = (!self.waiting.is_empty()).then_some(Instant::ZERO);
+        self.sessions.values().filter_map(Session::deadline).chain(at_once).min()
     }
     /// Tells sessions what happened, each what it may and wants to hear. An event is written once for all of them.
     pub fn notices(&mut self, notices: &[Notice], out: &mut Vec<Output>) {
@@ -290,6 +367,7 @@ impl Manager {
     }
     /// Sends what has come up apart from bytes, notices and deadlines; the engine calls it each turn.
     pub fn flush(&mut self, out: &mut Vec<Output>) {
+        self.turn.end();
         out.append(&mut self.pending);
         if !self.later.borrow().is_empty() {
             let (now, _) = self.times();
@@ -337,6 +415,7 @@ impl Manager {
     }
     fn forget(&mut self, id: u64) {
         let Some(session) = self.sessions.remove(&id) else { return };
+        self.waiting.retain(|waiting| *waiting != id);
         if let Some(web) = &session.web {
             self.web_forget(id, web);
         }
@@ -529,9 +608,20 @@ impl Manager {
     }
     /// Goes on with what a session had sent ahead.
     fn resume(&mut self, id: u64, now: Instant, out: &mut Vec<Output>) {
-        while let Some(session) = self.sessions.get_mut(&id).filter(|session| session.busy.is_none()) {
-            let Some(action) = session.ahead.pop_front() else { return };
-            self.act(id, &action, now, out);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let mut ahead = std::mem::take(&mut session.ahead);
+        if ahead.is_empty() {
+            return;
+        }
+        let taken = self.carry_on(id, &ahead, now, out);
+        ahead.drain(..taken.min(ahead.len()));
+        if ahead.is_empty() {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.ahead = ahead;
+        if session.busy.is_none() && !self.waiting.contains(&id) {
+            self.waiting.push_back(id);
         }
     }
 }

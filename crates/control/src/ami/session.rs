@@ -1,6 +1,5 @@
 //! One connection: who it is, what it wants to hear, and what it waits for.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use base::Instant;
@@ -9,11 +8,12 @@ use store::config::manager::Classes;
 use crate::pages::Pages;
 
 use super::filter::Filters;
-use super::packet::{Action, Framer};
+use super::packet::Framer;
 use super::web::Web;
 
-/// Actions one client may send ahead while a slow one runs.
-pub(crate) const AHEAD_MAX: usize = 64;
+/// What one client may send ahead, bytes, while a slow action runs or others have their turn: sixteen of the longest
+/// actions. Who sends more is closed.
+pub(crate) const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// A connection.
 pub(crate) struct Session {
@@ -25,7 +25,8 @@ pub(crate) struct Session {
     pub busy: Option<Busy>,
     /// It speaks over HTTP.
     pub web: Option<Box<Web>>,
-    pub ahead: VecDeque<Action>,
+    /// What was sent and is not looked at yet.
+    pub ahead: Vec<u8>,
 }
 
 /// How far it has come.
@@ -81,7 +82,7 @@ impl Session {
             stage: Stage::Stranger(until),
             busy: None,
             web: None,
-            ahead: VecDeque::new(),
+            ahead: Vec::new(),
         }
     }
     /// Who it is.

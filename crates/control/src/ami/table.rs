@@ -7,6 +7,7 @@ use std::rc::Rc;
 use apps::Call;
 use base::{ChannelId, Instant};
 use call::Chan;
+use dialplan::Rights;
 use store::config::manager::Classes;
 
 use super::packet::{Action, Message};
@@ -173,9 +174,19 @@ impl Turn<'_> {
         let name = self.need(header)?;
         self.site.shard.core.borrow().by_name(name).ok_or_else(|| "No such channel".into())
     }
-    /// A handle on a channel; without one, functions and globals still answer.
+    /// What text of the user's may touch when it is evaluated: `live_dangerously` opens what is outside, whatever the class.
+    pub fn rights(&self) -> Rights {
+        let system = self.may("system");
+        let outside = self.site.shard.core.borrow().settings.live_dangerously;
+        Rights { sets: system || self.may("call"), system, outside }
+    }
+    /// The same in an action that itself is one that sets.
+    pub fn rights_to_set(&self) -> Rights {
+        Rights { sets: true, ..self.rights() }
+    }
+    /// A handle on a channel with the user's rights; without one, functions and globals still answer.
     pub fn call(&self, channel: Option<ChannelId>) -> Call {
         let id = channel.unwrap_or(ChannelId::new(u32::MAX, u32::MAX));
-        Call::new(Chan::new(self.site.shard.clone(), id))
+        Call::new(Chan::new(self.site.shard.clone(), id)).with_rights(self.rights())
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Asked<'a> {
     /// Programs that are connected.
     pub sockets: &'a mut Sockets,
     pub facts: &'a mut Facts,
+    /// Whoever asks may change nothing.
+    pub read_only: bool,
     values: BTreeMap<&'static str, Vec<String>>,
     /// The object of the body; null without one.
     pub body: Value,
@@ -80,7 +82,7 @@ impl<'a> Asked<'a> {
             }
             values.insert(param.name, given);
         }
-        Ok(Self { site, sockets, facts, values, body })
+        Ok(Self { site, sockets, facts, read_only: false, values, body })
     }
     /// A parameter, when it is there and says something.
     pub fn get(&self, name: &str) -> Option<&str> {

@@ -271,6 +271,7 @@ impl Ari {
             operation,
             Given { in_path, in_query, body },
         )?;
+        asked.read_only = caller.read_only;
         if operation.name == "eventWebsocket" {
             let apps = ops::events::joined(&asked)?;
             let all = asked.is("subscribeAll");

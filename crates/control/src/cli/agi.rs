@@ -82,9 +82,13 @@ impl Cli {
         let Some(id) = core.by_name(name) else {
             return Said::failed(format!("Channel {} does not exist.\n", clean(name)));
         };
+        if !crate::ami::agi_allowed(core, ask.need("command"), ask.rights, ask.may_reach_outside) {
+            return Said::failed(super::OUTSIDE);
+        }
         let command = AgiCommand {
             line: ask.need("command").to_owned(),
             id: ask.arg("id").unwrap_or_default().to_owned(),
+            rights: ask.rights,
         };
         match core.push_agi(id, command) {
             Ok(()) => Said::done(format!("Added AGI command to queue of {}\n", clean(name))),

@@ -502,7 +502,7 @@ impl Cli {
             }
         };
         let (shard, name) = (self.site.shard.clone(), target.clone());
-        let wanted = Originate { target, then, ..Originate::default() };
+        let wanted = Originate { target, then, rights: ask.rights, ..Originate::default() };
         let log = shard.clone();
         let done = move |placed: Placed| {
             let why = match placed {

@@ -51,6 +51,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use base::Instant;
+use dialplan::Rights;
 use serde::Serialize;
 
 use crate::pages::Pages;
@@ -101,6 +102,7 @@ pub(crate) struct Ask<'a> {
     json: bool,
     may_wait: bool,
     may_reach_outside: bool,
+    rights: Rights,
     /// Whose console it is, as far as that restricts what may be run.
     who: Option<Who>,
     view: &'a mut View,
@@ -355,12 +357,12 @@ impl Commands for Cli {
                 _ => self.misfit(call.line, &words, call.who),
             };
         };
-        let Call { session, json, may_wait, may_reach_outside, who, view, .. } = call;
+        let Call { session, json, may_wait, may_reach_outside, rights, who, view, .. } = call;
         if who.is_some_and(|who| !self.may_run(who, &words, row)) {
             let line = text::clean(call.line);
             return Answer::failed(format!("You don't have permissions to run '{line}' command\n"));
         }
-        let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, who, view };
+        let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, rights, who, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
             Said::Pages(pages) => pages.or_whole().map_or_else(Answer::Pages, Answer::ok),

@@ -7,7 +7,6 @@ use store::editable::Editable;
 
 use super::text::clean;
 use super::{Ask, Cli, OUTSIDE, Row, Said, verb};
-use crate::ami::capability;
 
 /// Where the dialplan is written when no file is named.
 const FILE: &str = "extensions.conf";
@@ -221,7 +220,7 @@ impl Cli {
         let text = ask.need("function");
         let text = text.strip_prefix("${").and_then(|inner| inner.strip_suffix('}')).unwrap_or(text);
         let name = text.split('(').next().unwrap_or_default().trim();
-        {
+        let may = {
             let core = self.site.shard.core.borrow();
             let functions = core.program.functions();
             let row = functions.lookup(name).and_then(|id| functions.row(id));
@@ -232,14 +231,14 @@ impl Cli {
                 Some(row) if !row.readable() => {
                     return Said::failed(format!("{} can only be set\n", clean(name)));
                 }
-                Some(_) => {}
+                Some(row) => row.may_be_read(ask.rights),
             }
-        }
-        if !ask.may_reach_outside && !capability::is_plain_to_read(name) {
+        };
+        if !may {
             return Said::failed(OUTSIDE);
         }
         let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
-        let call = apps::Call::new(call::Chan::new(self.site.shard.clone(), nobody));
+        let call = apps::Call::new(call::Chan::new(self.site.shard.clone(), nobody)).with_rights(ask.rights);
         let text = if text.contains('(') { text.to_owned() } else { format!("{text}()") };
         let value = call.read(&text);
         Said::Done(format!("Return Value: Success (0)\nResult: {}\n", clean(&value)))

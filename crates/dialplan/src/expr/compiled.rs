@@ -1,7 +1,7 @@
 //! Expressions in which only plain variables vary, as trees.
 
 use super::expand_expression;
-use super::grammar::{Build, Op, Token, is_word, parse, symbol};
+use super::grammar::{Build, Op, Token, Values, is_word, parse, symbol};
 use super::value::{Broken, Value, binary, chosen, matched, negate, not, plain_integer, strip_quotes};
 use crate::env::Env;
 use crate::ere::Regex;
@@ -101,10 +101,6 @@ impl Node {
                 let mut text = String::from('"');
                 template.expand(env, &mut text);
                 text.push('"');
-                let inner = text.get(1..text.len() - 1).unwrap_or("");
-                if inner.contains('"') {
-                    return Err(Mismatch);
-                }
                 Value::Text(text)
             }
             Self::Binary(op, a, b) => {
@@ -241,9 +237,9 @@ impl Expression {
     }
     /// By text, as the short cut must agree with.
     pub(crate) fn expand_slowly(&self, env: &mut dyn Env, out: &mut String) {
-        let mut text = String::new();
-        self.text.expand(env, &mut text);
-        expand_expression(env, &text, out);
+        let (mut text, mut values) = (String::new(), Vec::new());
+        self.text.expand_marked(env, &mut text, &mut values);
+        expand_expression(env, &text, Values(&values), out);
     }
     #[cfg(test)]
     pub(crate) fn is_compiled(&self) -> bool {

@@ -224,21 +224,46 @@ pub(super) fn symbol<A>(text: &str) -> Option<(Token<A>, usize)> {
     }
 }
 
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<Value>>, Broken> {
+/// Where in an expression's text values were put in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Values<'v>(pub(super) &'v [std::ops::Range<usize>]);
+
+impl<'v> Values<'v> {
+    /// The value that the byte at `at` came with.
+    fn around(self, at: usize) -> Option<&'v std::ops::Range<usize>> {
+        // They stand in order and do not overlap.
+        let after = self.0.partition_point(|value| value.end <= at);
+        self.0.get(after).filter(|value| value.contains(&at))
+    }
+}
+
+/// Where the text ends whose opening quotation mark stands at `open`: a value between marks of the dialplan closes
+/// nothing, and one that opens a text itself has to close it.
+fn closing_quote(text: &str, values: Values<'_>, open: usize) -> Option<usize> {
+    let opener = values.around(open);
+    let mut marks = text.match_indices('"').map(|(at, _)| at).filter(|at| *at > open);
+    marks.find(|at| values.around(*at) == opener)
+}
+
+pub(super) fn tokens(text: &str, values: Values<'_>) -> Result<Vec<Token<Value>>, Broken> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
+        let at = text.len() - rest.len();
         if first.is_ascii_whitespace() {
             rest = rest.get(1..).unwrap_or("");
         } else if first == '"' {
-            let end = rest.get(1..).and_then(|tail| tail.find('"'));
-            let end = end.ok_or_else(|| Broken("syntax error: a quote is not closed".to_owned()))? + 2;
+            let end = closing_quote(text, values, at);
+            let end = end.ok_or_else(|| Broken("syntax error: a quote is not closed".to_owned()))? + 1 - at;
             tokens.push(Token::Atom(Value::Text(rest.get(..end).unwrap_or("").to_owned())));
             rest = rest.get(end..).unwrap_or("");
         } else if is_word(first) {
             let end = rest.find(|symbol| !is_word(symbol)).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
             if after.starts_with('(') && first.is_ascii_alphabetic() {
+                if values.around(at).is_some() && !crate::mathfn::is_known(word) {
+                    return Err(Broken(format!("a value names the function {word}(), which is not called")));
+                }
                 tokens.push(Token::Call(word.to_owned()));
                 rest = after.get(1..).unwrap_or("");
             } else {

@@ -14,12 +14,13 @@ use crate::num::Float;
 use crate::template::call_read;
 
 pub(crate) use compiled::Expression;
-use grammar::{Build, Op, parse, tokens};
+use grammar::{Build, Op, Values, parse, tokens};
 use value::{Broken, Value, binary, chosen, negate, not};
 
-/// Evaluates the text of an expression; `None` when there is nothing in it.
-pub(crate) fn evaluate(env: &mut dyn Env, text: &str) -> Result<Option<Value>, Broken> {
-    let tokens = tokens(text)?;
+/// Evaluates the text of an expression; `None` when there is nothing in it. `values` says what of it was put in: between
+/// quotation marks of the dialplan that is data, whatever it holds.
+fn evaluate(env: &mut dyn Env, text: &str, values: Values<'_>) -> Result<Option<Value>, Broken> {
+    let tokens = tokens(text, values)?;
     if tokens.is_empty() {
         return Ok(None);
     }
@@ -27,8 +28,8 @@ pub(crate) fn evaluate(env: &mut dyn Env, text: &str) -> Result<Option<Value>, B
 }
 
 /// Appends an expression's value. A broken one gives `0` and a warning.
-pub(crate) fn expand_expression(env: &mut dyn Env, text: &str, out: &mut String) {
-    match evaluate(env, text) {
+fn expand_expression(env: &mut dyn Env, text: &str, values: Values<'_>, out: &mut String) {
+    match evaluate(env, text, values) {
         Ok(Some(value)) => value.write(out),
         Ok(None) => {}
         Err(Broken(why)) => {

@@ -131,7 +131,39 @@ proptest::proptest! {
     #[test]
     fn no_expression_panics(text in "[0-9a-z\"+*/%=<>&|!?:~(), .-]{0,40}") {
         let mut out = String::new();
-        expand_expression(&mut TestEnv::new(), &text, &mut out);
+        expand_expression(&mut TestEnv::new(), &text, Values(&[]), &mut out);
+    }
+}
+
+#[test]
+fn what_stands_between_quotation_marks_stays_there_whatever_it_is() {
+    for (name, text, value, expected) in [
+        ("the same", r#"$["${v}" = "boss"]"#, "boss", "1"),
+        ("another", r#"$["${v}" = "boss"]"#, "nobody", "0"),
+        ("an or", r#"$["${v}" = "boss"]"#, r#"x" | "1"#, "0"),
+        ("an or, by a function", r#"$["${TOUPPER(${v})}" = "BOSS"]"#, r#"x" | "1"#, "0"),
+        ("an or, by a name", r#"$["${${n}}" = "boss"]"#, r#"x" | "1"#, "0"),
+        ("with text beside it", r#"$["a${v}b" = "boss"]"#, r#"" | 1 | ""#, "0"),
+        ("two of them", r#"$["${v}" = "${v}"]"#, r#"a" = "b"#, "1"),
+        ("on the right", r#"$["boss" = "${v}"]"#, r#"" | "1"#, "0"),
+        ("a quotation mark", r#"$["${v}" = "" | 0]"#, r#"""#, "0"),
+        ("an end that is open", r#"$["${v}" = ""]"#, r#"" | ("#, "0"),
+        ("a subject", r#"$["${v}" =~ "^[a-z]+$"]"#, r#"x" | "1"#, "0"),
+        ("a choice", r#"$["${v}" ? 1 :: 2]"#, r#"" ? 3 :: ""#, "1"),
+        ("a function", r#"$["${v}" = "abc"]"#, r#"" | LEN(abc) | ""#, "0"),
+        ("a whole expression without marks", "$[${v}]", r#""a" = "a""#, "1"),
+        ("operators without marks", "$[2 ${v}]", "+ 3", "5"),
+        ("mathematics without marks", "$[${v}]", "SQRT(16)", "4"),
+        ("a function without marks", "$[${v}]", "LEN(abc)", "0"),
+        ("its name without marks", "$[${v}(abc)]", "LEN", "0"),
+        ("a mark without marks", r#"$[${v} = "x"]"#, r#"""#, "0"),
+        ("a word without marks", "$[${v} = boss]", "boss", "1"),
+        ("text with its own marks", r#"$[${v} = "a b"]"#, r#""a b""#, "1"),
+    ] {
+        let mut env = TestEnv::new();
+        env.set("v", value);
+        env.set("n", "v");
+        assert_eq!(env.expand(text), expected, "{name}");
     }
 }
 

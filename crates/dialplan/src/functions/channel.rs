@@ -2,19 +2,30 @@
 
 use super::channel_row as row;
 use crate::registry::{ChannelFunction as F, FunctionRow};
+use crate::rights::{Reach, Touch};
 
 pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "CALLERID",
+        Reach::PLAIN,
         "CALLERID(datatype[,CID])",
         "Gets or sets what is known of the caller.",
         F::Callerid,
         true,
         true,
     ),
-    row("CHANNEL", "CHANNEL(item)", "Gets or sets a property of the channel.", F::Channel, true, true),
+    row(
+        "CHANNEL",
+        Reach::PLAIN,
+        "CHANNEL(item)",
+        "Gets or sets a property of the channel.",
+        F::Channel,
+        true,
+        true,
+    ),
     row(
         "MESSAGE",
+        Reach::PLAIN,
         "MESSAGE(to|from|body|custom_data)",
         "Gets or sets a part of the text message that runs the dialplan.",
         F::Message,
@@ -23,6 +34,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MESSAGE_DATA",
+        Reach::PLAIN,
         "MESSAGE_DATA(name)",
         "Gets a header of the text message, or sets one that goes out with it.",
         F::MessageData,
@@ -31,6 +43,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PRESENCE_STATE",
+        Reach::PLAIN,
         "PRESENCE_STATE(provider,field[,options])",
         "Gets what a presence provider says (value, subtype, message), or sets it for a CustomPresence: one.",
         F::PresenceState,
@@ -39,6 +52,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "TALK_DETECT",
+        Reach::PLAIN,
         "TALK_DETECT(set|remove)",
         "Tells managers when the channel's user talks and when not; set to [silence milliseconds[,loudness]] (2500,256).",
         F::TalkDetect,
@@ -47,6 +61,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "TONE_DETECT",
+        Reach::PLAIN,
         "TONE_DETECT(freq[,duration_ms[,options]]) or TONE_DETECT(rx|tx)",
         "Set it to nothing and it listens for a tone (hertz; 0: none), or with a, b, c, p for information tones, busy, dial tone, ringback; d(decibels), g(place) and h(place) go there, n(times), r, t, x; read, it says how often one has come.",
         F::ToneDetect,
@@ -55,6 +70,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "FEATURE",
+        Reach::PLAIN,
         "FEATURE(option)",
         "Gets or sets for this channel what an option of [general] in features.conf says, such as featuredigittimeout.",
         F::Feature,
@@ -63,6 +79,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "FEATUREMAP",
+        Reach::PLAIN,
         "FEATUREMAP(feature)",
         "Gets or sets the keys of a feature on this channel: blindxfer, atxfer, disconnect, automixmon or automon.",
         F::FeatureMap,
@@ -71,6 +88,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "JITTERBUFFER",
+        Reach::PLAIN,
         "JITTERBUFFER(disabled|fixed|adaptive)",
         "Sets for how long packets of the channel are held back where they are decoded: default, or milliseconds at most.",
         F::Jitterbuffer,
@@ -79,6 +97,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "AUDIOHOOK_INHERIT",
+        Reach::PLAIN,
         "AUDIOHOOK_INHERIT(source)",
         "Changes nothing: recordings stay with their channel, whatever becomes of it.",
         F::AudiohookInherit,
@@ -87,6 +106,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "AST_CONFIG",
+        Reach::OUTSIDE,
         "AST_CONFIG(config_file,category,variable_name[,index])",
         "Gets a value of a configuration file.",
         F::AstConfig,
@@ -95,6 +115,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CURL",
+        Reach::OUTSIDE,
         "CURL(url[,post-data])",
         "Gets a page of a web server, or sends something to it and gets its answer.",
         F::Curl,
@@ -103,6 +124,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CURLOPT",
+        Reach::BEYOND,
         "CURLOPT(key)",
         "Gets or sets how CURL() asks, for the rest of the call.",
         F::Curlopt,
@@ -111,6 +133,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SRVQUERY",
+        Reach::PLAIN,
         "SRVQUERY(service)",
         "Asks the DNS who serves a service, and gives the id that SRVRESULT() takes.",
         F::SrvQuery,
@@ -119,6 +142,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SRVRESULT",
+        Reach::PLAIN,
         "SRVRESULT(id,resultnum|getnum[,field])",
         "Gets who serves a service: host, port, priority or weight of each in turn, or how many there are.",
         F::SrvResult,
@@ -127,6 +151,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CONFBRIDGE",
+        Reach::of(Touch::Beyond, Touch::Outside),
         "CONFBRIDGE(type,option)",
         "Sets an option of a profile of confbridge.conf (bridge, user, menu) for the ConfBridge that follows, or gets it; \
          template begins from a profile, clear forgets what was set.",
@@ -136,6 +161,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MEETME_INFO",
+        Reach::PLAIN,
         "MEETME_INFO(keyword,confno)",
         "Gets of a conference how many are in it (parties), for how many seconds it runs (activity), whether it is locked (lock) or not in meetme.conf (dynamic).",
         F::MeetmeInfo,
@@ -144,6 +170,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CONFBRIDGE_CHANNELS",
+        Reach::PLAIN,
         "CONFBRIDGE_CHANNELS(type,conference)",
         "Lists the channels in a conference, by commas: parties, or those that are admins, marked, active or waiting.",
         F::ConfbridgeChannels,
@@ -152,26 +179,53 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CONFBRIDGE_INFO",
+        Reach::PLAIN,
         "CONFBRIDGE_INFO(type,conference)",
         "Gets how many are in a conference (parties, admins, marked), or whether it is muted or locked.",
         F::ConfbridgeInfo,
         true,
         false,
     ),
-    row("SHELL", "SHELL(command)", "Gives what a command of the shell writes.", F::Shell, true, false),
-    row("CHANNELS", "CHANNELS([pattern])", "Lists the channels.", F::Channels, true, false),
+    row(
+        "SHELL",
+        Reach::PROGRAM,
+        "SHELL(command)",
+        "Gives what a command of the shell writes.",
+        F::Shell,
+        true,
+        false,
+    ),
+    row("CHANNELS", Reach::PLAIN, "CHANNELS([pattern])", "Lists the channels.", F::Channels, true, false),
     row(
         "CHANNEL_EXISTS",
+        Reach::PLAIN,
         "CHANNEL_EXISTS(name_or_uid)",
         "Whether a channel exists.",
         F::ChannelExists,
         true,
         false,
     ),
-    row("CDR", "CDR(name[,options])", "Gets or sets a field of the call detail record.", F::Cdr, true, true),
-    row("CDR_PROP", "CDR_PROP(name)", "Sets a property of the call detail record.", F::CdrProp, false, true),
+    row(
+        "CDR",
+        Reach::PLAIN,
+        "CDR(name[,options])",
+        "Gets or sets a field of the call detail record.",
+        F::Cdr,
+        true,
+        true,
+    ),
+    row(
+        "CDR_PROP",
+        Reach::PLAIN,
+        "CDR_PROP(name)",
+        "Sets a property of the call detail record.",
+        F::CdrProp,
+        false,
+        true,
+    ),
     row(
         "CONNECTEDLINE",
+        Reach::PLAIN,
         "CONNECTEDLINE(datatype[,i])",
         "Gets or sets what is shown of the connected party.",
         F::Connectedline,
@@ -180,6 +234,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "REDIRECTING",
+        Reach::PLAIN,
         "REDIRECTING(datatype[,i])",
         "Gets or sets what is known of redirections.",
         F::Redirecting,
@@ -188,6 +243,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "TIMEOUT",
+        Reach::PLAIN,
         "TIMEOUT(timeouttype)",
         "Gets or sets the digit, response or absolute timeout, seconds.",
         F::Timeout,
@@ -196,6 +252,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "DEVICE_STATE",
+        Reach::PLAIN,
         "DEVICE_STATE(device)",
         "Gets a device's state, or sets a custom one.",
         F::DeviceState,
@@ -204,6 +261,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "EXTENSION_STATE",
+        Reach::PLAIN,
         "EXTENSION_STATE(extension[@context])",
         "Gets the state of an extension's hint.",
         F::ExtensionState,
@@ -212,6 +270,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "HANGUPCAUSE",
+        Reach::PLAIN,
         "HANGUPCAUSE(channel,type)",
         "Gets why a dialled channel ended.",
         F::Hangupcause,
@@ -220,15 +279,25 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "HANGUPCAUSE_KEYS",
+        Reach::PLAIN,
         "HANGUPCAUSE_KEYS()",
         "Lists the channels HANGUPCAUSE() knows.",
         F::HangupcauseKeys,
         true,
         false,
     ),
-    row("HINT", "HINT(extension[@context][,options])", "Gets an extension's hint.", F::Hint, true, false),
+    row(
+        "HINT",
+        Reach::PLAIN,
+        "HINT(extension[@context][,options])",
+        "Gets an extension's hint.",
+        F::Hint,
+        true,
+        false,
+    ),
     row(
         "PJSIP_HEADER",
+        Reach::PLAIN,
         "PJSIP_HEADER(action,name[,number])",
         "Gets, adds, updates or removes SIP headers.",
         F::PjsipHeader,
@@ -237,6 +306,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_HEADERS",
+        Reach::PLAIN,
         "PJSIP_HEADERS([prefix])",
         "Lists the names of the SIP headers that the call came with.",
         F::PjsipHeaders,
@@ -245,6 +315,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_RESPONSE_HEADER",
+        Reach::PLAIN,
         "PJSIP_RESPONSE_HEADER(read,name[,number])",
         "Gets a SIP header of the answer to the call that this channel placed.",
         F::PjsipResponseHeader,
@@ -253,6 +324,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_RESPONSE_HEADERS",
+        Reach::PLAIN,
         "PJSIP_RESPONSE_HEADERS([prefix])",
         "Lists the names of the SIP headers of the answer to the call that this channel placed.",
         F::PjsipResponseHeaders,
@@ -261,6 +333,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_MEDIA_OFFER",
+        Reach::PLAIN,
         "PJSIP_MEDIA_OFFER(audio)",
         "Gets or sets the formats of the offer, before the call is placed (option b of Dial) or answered.",
         F::PjsipMediaOffer,
@@ -269,6 +342,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_SEND_SESSION_REFRESH",
+        Reach::PLAIN,
         "PJSIP_SEND_SESSION_REFRESH([type])",
         "Sends what PJSIP_MEDIA_OFFER() set, or what stands, again in a call that is up: invite or update.",
         F::PjsipSendSessionRefresh,
@@ -277,6 +351,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_HEADER_PARAM",
+        Reach::PLAIN,
         "PJSIP_HEADER_PARAM(header,part,name)",
         "Gets or sets a parameter of a SIP header.",
         F::PjsipHeaderParam,
@@ -285,6 +360,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_INHERITABLE_HEADER",
+        Reach::PLAIN,
         "PJSIP_INHERITABLE_HEADER(action,name[,number])",
         "Gets, adds, updates or removes SIP headers of the channels made from this one.",
         F::PjsipInheritableHeader,
@@ -293,15 +369,25 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_DIAL_CONTACTS",
+        Reach::PLAIN,
         "PJSIP_DIAL_CONTACTS(endpoint[,aor[,request_user]])",
         "Gives a dial string of all contacts.",
         F::PjsipDialContacts,
         true,
         false,
     ),
-    row("PJSIP_PARSE_URI", "PJSIP_PARSE_URI(uri,type)", "Takes a URI apart.", F::PjsipParseUri, true, false),
+    row(
+        "PJSIP_PARSE_URI",
+        Reach::PLAIN,
+        "PJSIP_PARSE_URI(uri,type)",
+        "Takes a URI apart.",
+        F::PjsipParseUri,
+        true,
+        false,
+    ),
     row(
         "PJSIP_PARSE_URI_FROM",
+        Reach::PLAIN,
         "PJSIP_PARSE_URI_FROM(variable,type)",
         "Takes the URI in a variable apart.",
         F::PjsipParseUriFrom,
@@ -310,15 +396,25 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PJSIP_ENDPOINT",
+        Reach::PLAIN,
         "PJSIP_ENDPOINT(name,field)",
         "Gets an endpoint's setting.",
         F::PjsipEndpoint,
         true,
         false,
     ),
-    row("PJSIP_AOR", "PJSIP_AOR(name,field)", "Gets an AOR's setting.", F::PjsipAor, true, false),
+    row(
+        "PJSIP_AOR",
+        Reach::PLAIN,
+        "PJSIP_AOR(name,field)",
+        "Gets an AOR's setting.",
+        F::PjsipAor,
+        true,
+        false,
+    ),
     row(
         "PJSIP_CONTACT",
+        Reach::PLAIN,
         "PJSIP_CONTACT(name,field)",
         "Gets a contact's property.",
         F::PjsipContact,
@@ -327,6 +423,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "IAXPEER",
+        Reach::PLAIN,
         "IAXPEER(peer[,item])",
         "Gets a setting or the state of an IAX2 peer; of CURRENTCHANNEL the address.",
         F::IaxPeer,
@@ -335,6 +432,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "IAXVAR",
+        Reach::PLAIN,
         "IAXVAR(name)",
         "Gets a variable that an IAX2 call brought, or sets one for the IAX2 calls of this channel.",
         F::IaxVar,
@@ -343,6 +441,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "AGENT",
+        Reach::PLAIN,
         "AGENT(agentid[:item])",
         "Gets what an agent does: status (LOGGEDIN LOGGEDOUT), name, mohclass, channel, fullchannel.",
         F::Agent,
@@ -351,6 +450,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_MEMBER",
+        Reach::WRITES_BEYOND,
         "QUEUE_MEMBER(queue,option[,interface])",
         "Counts members (logged, free, ready, count) of a queue, or gets or sets penalty, paused, ringinuse, skills, calls, \
          name or status of one; without a queue a value is set in all.",
@@ -360,6 +460,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_MEMBER_COUNT",
+        Reach::PLAIN,
         "QUEUE_MEMBER_COUNT(queue)",
         "Counts the members of a queue who can take calls.",
         F::QueueMemberCount,
@@ -368,6 +469,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_MEMBER_LIST",
+        Reach::PLAIN,
         "QUEUE_MEMBER_LIST(queue)",
         "Lists the interfaces of a queue's members.",
         F::QueueMemberList,
@@ -376,6 +478,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_MEMBER_PENALTY",
+        Reach::WRITES_BEYOND,
         "QUEUE_MEMBER_PENALTY(queue,interface)",
         "Gets or sets the penalty of a member.",
         F::QueueMemberPenalty,
@@ -384,6 +487,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_VARIABLES",
+        Reach::PLAIN,
         "QUEUE_VARIABLES(queue)",
         "Sets QUEUENAME, QUEUEMAX, QUEUESTRATEGY and others from a queue; 0, or -1 without such a queue.",
         F::QueueVariables,
@@ -392,6 +496,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_WAITING_COUNT",
+        Reach::PLAIN,
         "QUEUE_WAITING_COUNT(queue)",
         "Counts the callers who wait in a queue.",
         F::QueueWaitingCount,
@@ -400,6 +505,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_ESTIMATE",
+        Reach::PLAIN,
         "QUEUE_ESTIMATE(queue[,position])",
         "Estimates the seconds that a caller who enters a queue now will wait, or from now on one at a place of it. Ours, not \
          Asterisk's.",
@@ -409,6 +515,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_EXISTS",
+        Reach::PLAIN,
         "QUEUE_EXISTS(queue)",
         "Whether there is a queue of this name.",
         F::QueueExists,
@@ -417,6 +524,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "QUEUE_GET_CHANNEL",
+        Reach::PLAIN,
         "QUEUE_GET_CHANNEL(queue[,position])",
         "Gets the channel of the caller at a place of a queue; the first without one.",
         F::QueueGetChannel,
@@ -425,6 +533,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "VM_INFO",
+        Reach::BEYOND,
         "VM_INFO(mailbox[@context],attribute[,folder])",
         "Gets count (of INBOX, Old or Urgent), email, exists, fullname, language, locale, pager, password or tz of a \
          mailbox.",
@@ -434,6 +543,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MINIVMACCOUNT",
+        Reach::BEYOND,
         "MINIVMACCOUNT(account:item)",
         "Gets hasaccount, fullname, email, pager, etemplate, ptemplate, accountcode, pincode, timezone, language, path or a \
          variable of an account of minivm.conf.",
@@ -443,6 +553,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MINIVMCOUNTER",
+        Reach::BEYOND,
         "MINIVMCOUNTER(account:name[:operand])",
         "Gets or sets a counter of an account or a domain; operand i adds to it, d takes from it, s sets it.",
         F::MiniVmCounter,
@@ -451,6 +562,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "VMCOUNT",
+        Reach::PLAIN,
         "VMCOUNT(mailbox[@context][&mailbox2[@context]...][,folder])",
         "Counts the messages in INBOX, Old or Urgent of mailboxes.",
         F::VmCount,
@@ -459,24 +571,35 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MAILBOX_EXISTS",
+        Reach::PLAIN,
         "MAILBOX_EXISTS(mailbox[@context])",
         "Whether there is such a mailbox.",
         F::MailboxExists,
         true,
         false,
     ),
-    row("GROUP", "GROUP([category])", "Gets or sets the channel's group.", F::Group, true, true),
+    row(
+        "GROUP",
+        Reach::PLAIN,
+        "GROUP([category])",
+        "Gets or sets the channel's group.",
+        F::Group,
+        true,
+        true,
+    ),
     row(
         "GROUP_COUNT",
+        Reach::PLAIN,
         "GROUP_COUNT([group][@category])",
         "Counts the channels of a group.",
         F::GroupCount,
         true,
         false,
     ),
-    row("GROUP_LIST", "GROUP_LIST()", "Lists the channel's groups.", F::GroupList, true, false),
+    row("GROUP_LIST", Reach::PLAIN, "GROUP_LIST()", "Lists the channel's groups.", F::GroupList, true, false),
     row(
         "GROUP_MATCH_COUNT",
+        Reach::PLAIN,
         "GROUP_MATCH_COUNT(pattern[@category])",
         "Counts the channels of matching groups.",
         F::GroupMatchCount,
@@ -485,6 +608,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MIXMONITOR",
+        Reach::PLAIN,
         "MIXMONITOR(id,filename)",
         "Gets the file that the MixMonitor with this id writes.",
         F::Mixmonitor,
@@ -493,15 +617,25 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MASTER_CHANNEL",
+        Reach::BEYOND,
         "MASTER_CHANNEL(varname)",
         "Gets or sets a variable of the oldest channel of the call.",
         F::MasterChannel,
         true,
         true,
     ),
-    row("IMPORT", "IMPORT(channel,varname)", "Gets a variable of another channel.", F::Import, true, false),
+    row(
+        "IMPORT",
+        Reach::BEYOND,
+        "IMPORT(channel,varname)",
+        "Gets a variable of another channel.",
+        F::Import,
+        true,
+        false,
+    ),
     row(
         "EXCEPTION",
+        Reach::PLAIN,
         "EXCEPTION(field)",
         "Says why extension e runs: reason, context, exten, priority.",
         F::Exception,
@@ -510,6 +644,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "STACK_PEEK",
+        Reach::PLAIN,
         "STACK_PEEK(n,which[,suppress])",
         "Looks at a frame of the Gosub stack.",
         F::StackPeek,
@@ -518,6 +653,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "LOCAL_PEEK",
+        Reach::PLAIN,
         "LOCAL_PEEK(n,varname)",
         "Gets a variable that later Gosub frames hide.",
         F::LocalPeek,
@@ -526,6 +662,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "BLACKLIST",
+        Reach::PLAIN,
         "BLACKLIST()",
         "Whether the caller's number is in the blacklist.",
         F::Blacklist,
@@ -534,6 +671,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SIP_HEADER",
+        Reach::PLAIN,
         "SIP_HEADER(name[,number])",
         "Older name of PJSIP_HEADER(read,…).",
         F::SipHeader,
@@ -542,6 +680,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "MUTEAUDIO",
+        Reach::PLAIN,
         "MUTEAUDIO(direction)",
         "Lets no audio through from (in) or to (out) the channel's user, or both (all): on or off.",
         F::Muteaudio,
@@ -550,6 +689,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "VOLUME",
+        Reach::PLAIN,
         "VOLUME(direction[,options])",
         "How loud others are for it (TX), or it for others (RX): 3 is three times, -3 a third. With option p its keys * and # change it by one.",
         F::Volume,
@@ -558,6 +698,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "AGC",
+        Reach::PLAIN,
         "AGC(direction)",
         "The loudness that talking is brought to: of the channel (rx) or of whom it hears (tx), 1 to 32768, or off.",
         F::Agc,
@@ -566,6 +707,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "DENOISE",
+        Reach::PLAIN,
         "DENOISE(direction)",
         "Takes on or off for rx or tx and gives it back; no noise is taken away, which is logged.",
         F::Denoise,
@@ -574,6 +716,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "PITCH_SHIFT",
+        Reach::PLAIN,
         "PITCH_SHIFT(direction)",
         "Takes a pitch for rx, tx or both; voices stay as they are, which is logged.",
         F::PitchShift,
@@ -582,6 +725,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SCRAMBLE",
+        Reach::PLAIN,
         "SCRAMBLE(direction)",
         "Takes TX, RX, both or remove; voices stay as they are, which is logged.",
         F::Scramble,
@@ -590,6 +734,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "FRAME_DROP",
+        Reach::PLAIN,
         "FRAME_DROP(direction)",
         "Takes kinds of frames for TX or RX; none is dropped, which is logged.",
         F::FrameDrop,
@@ -598,6 +743,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "FRAME_TRACE",
+        Reach::PLAIN,
         "FRAME_TRACE(filter list type)",
         "Takes white or black and kinds of frames; none is shown, which is logged: see rtp set debug.",
         F::FrameTrace,
@@ -606,6 +752,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "HOLD_INTERCEPT",
+        Reach::PLAIN,
         "HOLD_INTERCEPT(set|remove)",
         "Tells managers of holds of the channel's user and keeps them from the other party.",
         F::HoldIntercept,
@@ -614,6 +761,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "FAXOPT",
+        Reach::PLAIN,
         "FAXOPT(item)",
         "Gets or sets an item of the fax session: ecm, headerinfo, localstationid, maxrate and others. faxdetect=yes, cng or t38, with seconds behind a comma, sends a fax that calls to the extension fax; the others have no effect yet.",
         F::FaxOpt,
@@ -622,6 +770,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "GEOLOC_PROFILE",
+        Reach::PLAIN,
         "GEOLOC_PROFILE(parameter[,options])",
         "Gets or sets a parameter of a geolocation profile on this channel; no call carries one, which is logged.",
         F::GeolocProfile,
@@ -630,6 +779,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "STIR_SHAKEN",
+        Reach::PLAIN,
         "STIR_SHAKEN(index|count[,value])",
         "Gets how many identities of the caller were verified: none, because none is looked at.",
         F::StirShaken,
@@ -638,6 +788,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CALLCOMPLETION",
+        Reach::PLAIN,
         "CALLCOMPLETION(option)",
         "Gets or sets a setting of call completion on this channel; there is none, which is logged.",
         F::CallCompletion,
@@ -646,6 +797,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SAYFILES",
+        Reach::PLAIN,
         "SAYFILES(value[,type])",
         "Gives the files that alpha (default), digits, money, number, ordinal or phonetic would be said with, joined with &.",
         F::SayFiles,
@@ -654,15 +806,25 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "RECORDING_INFO",
+        Reach::PLAIN,
         "RECORDING_INFO(property)",
         "Gets the duration, in milliseconds, of what Record took last.",
         F::RecordingInfo,
         true,
         false,
     ),
-    row("EXPORT", "EXPORT(channel,var)", "Sets a variable of another channel.", F::Export, false, true),
+    row(
+        "EXPORT",
+        Reach::BEYOND,
+        "EXPORT(channel,var)",
+        "Sets a variable of another channel.",
+        F::Export,
+        false,
+        true,
+    ),
     row(
         "SYSINFO",
+        Reach::PLAIN,
         "SYSINFO(parameter)",
         "Gets loadavg, numcalls, uptime (hours), totalram, freeram, bufferram, totalswap, freeswap (kilobytes) or numprocs.",
         F::SysInfo,
@@ -671,6 +833,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "LOCK",
+        Reach::OUTSIDE,
         "LOCK(lockname)",
         "Waits for a lock that one channel holds at a time: 1, or 0 after 3 seconds on a channel that holds another.",
         F::Lock,
@@ -679,6 +842,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "TRYLOCK",
+        Reach::OUTSIDE,
         "TRYLOCK(lockname)",
         "Takes a lock that nobody holds: 1, or 0 when another channel has it.",
         F::TryLock,
@@ -687,6 +851,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "UNLOCK",
+        Reach::OUTSIDE,
         "UNLOCK(lockname)",
         "Gives a lock back: 1, or 0 when the channel does not hold it. The end of a channel does so too.",
         F::Unlock,
@@ -695,6 +860,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "ENUMQUERY",
+        Reach::BEYOND,
         "ENUMQUERY(number[,method-type[,zone-suffix]])",
         "Asks the DNS for a number's addresses (RFC 6116), and gives the id that ENUMRESULT() takes.",
         F::EnumQuery,
@@ -703,6 +869,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "ENUMRESULT",
+        Reach::PLAIN,
         "ENUMRESULT(id,resultnum|getnum)",
         "Gets an address that ENUMQUERY() found, or how many there are.",
         F::EnumResult,
@@ -711,6 +878,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SIPPEER",
+        Reach::PLAIN,
         "SIPPEER(peername[,item])",
         "Older name for what is known of a PJSIP endpoint: ip (default), port, mailbox, context, callerid_name, callerid_num, \
          language, accountcode, useragent, status, dynamic, expire, codecs, callgroup, pickupgroup, curcalls, limit.",
@@ -720,6 +888,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "SIPCHANINFO",
+        Reach::PLAIN,
         "SIPCHANINFO(item)",
         "Older name for what is known of this PJSIP call: peerip, recvip, from, uri, useragent, peername, t38passthrough.",
         F::SipChanInfo,
@@ -728,12 +897,21 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "CHECKSIPDOMAIN",
+        Reach::PLAIN,
         "CHECKSIPDOMAIN(domain)",
         "Gives the domain when it is one of this server's, else nothing.",
         F::CheckSipDomain,
         true,
         false,
     ),
-    row("IFMODULE", "IFMODULE(name.so)", "Whether a module counts as loaded.", F::Ifmodule, true, false),
-    row("VERSION", "VERSION([info])", "The version of this program.", F::Version, true, false),
+    row(
+        "IFMODULE",
+        Reach::PLAIN,
+        "IFMODULE(name.so)",
+        "Whether a module counts as loaded.",
+        F::Ifmodule,
+        true,
+        false,
+    ),
+    row("VERSION", Reach::PLAIN, "VERSION([info])", "The version of this program.", F::Version, true, false),
 ];

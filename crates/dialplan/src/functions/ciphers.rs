@@ -11,17 +11,26 @@ use super::codes::{base64_of_bytes, bytes_of_base64};
 use super::{Answer, head_and_rest, reader};
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 
 pub(super) const ROWS: &[FunctionRow] = &[
     reader(
         "AES_ENCRYPT",
+        Reach::PLAIN,
         "AES_ENCRYPT(key,string)",
         "Enciphers text by AES with a key of 16 characters, in Base64.",
         encrypt,
     ),
-    reader("AES_DECRYPT", "AES_DECRYPT(key,string)", "Deciphers what AES_ENCRYPT() gave.", decrypt),
+    reader(
+        "AES_DECRYPT",
+        Reach::PLAIN,
+        "AES_DECRYPT(key,string)",
+        "Deciphers what AES_ENCRYPT() gave.",
+        decrypt,
+    ),
     reader(
         "ICONV",
+        Reach::PLAIN,
         "ICONV(in-charset,out-charset,string)",
         "Brings text to the characters of another set; behind it //TRANSLIT writes others as ?, and //IGNORE leaves them out.",
         iconv,

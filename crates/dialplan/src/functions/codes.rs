@@ -6,16 +6,23 @@ use super::{Answer, arg, reader, required};
 use crate::args::split_args;
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    reader("BASE64_ENCODE", "BASE64_ENCODE(text)", "Encodes in Base64.", base64_encode),
-    reader("BASE64_DECODE", "BASE64_DECODE(text)", "Decodes Base64.", base64_decode),
-    reader("URIENCODE", "URIENCODE(data)", "Escapes what a URI may not hold.", uriencode),
-    reader("URIDECODE", "URIDECODE(data)", "Takes URI escapes out.", uridecode),
-    reader("QUOTE", "QUOTE(text)", "Puts text in quotes, inner ones escaped.", quote),
-    reader("CSV_QUOTE", "CSV_QUOTE(text)", "Quotes text for a CSV file.", csv_quote),
-    reader("KEYPADHASH", "KEYPADHASH(text)", "Turns letters into the digits of their keys.", keypadhash),
-    reader("SPRINTF", "SPRINTF(format,arg1[,…])", "Formats as C's printf does.", sprintf),
+    reader("BASE64_ENCODE", Reach::PLAIN, "BASE64_ENCODE(text)", "Encodes in Base64.", base64_encode),
+    reader("BASE64_DECODE", Reach::PLAIN, "BASE64_DECODE(text)", "Decodes Base64.", base64_decode),
+    reader("URIENCODE", Reach::PLAIN, "URIENCODE(data)", "Escapes what a URI may not hold.", uriencode),
+    reader("URIDECODE", Reach::PLAIN, "URIDECODE(data)", "Takes URI escapes out.", uridecode),
+    reader("QUOTE", Reach::PLAIN, "QUOTE(text)", "Puts text in quotes, inner ones escaped.", quote),
+    reader("CSV_QUOTE", Reach::PLAIN, "CSV_QUOTE(text)", "Quotes text for a CSV file.", csv_quote),
+    reader(
+        "KEYPADHASH",
+        Reach::PLAIN,
+        "KEYPADHASH(text)",
+        "Turns letters into the digits of their keys.",
+        keypadhash,
+    ),
+    reader("SPRINTF", Reach::PLAIN, "SPRINTF(format,arg1[,…])", "Formats as C's printf does.", sprintf),
 ];
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

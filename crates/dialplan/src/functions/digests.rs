@@ -7,10 +7,11 @@ use md5::Digest as _;
 use super::{Answer, reader};
 use crate::env::Env;
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    reader("MD5", "MD5(data)", "The MD5 digest of its argument, in hex.", md5),
-    reader("SHA1", "SHA1(data)", "The SHA-1 digest of its argument, in hex.", sha1),
+    reader("MD5", Reach::PLAIN, "MD5(data)", "The MD5 digest of its argument, in hex.", md5),
+    reader("SHA1", Reach::PLAIN, "SHA1(data)", "The SHA-1 digest of its argument, in hex.", sha1),
 ];
 
 fn hex(bytes: &[u8], out: &mut String) {

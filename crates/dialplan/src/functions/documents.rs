@@ -6,10 +6,12 @@ use super::{Answer, arg, reader, required, value_of};
 use crate::args::split_args;
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 
 pub(super) const ROWS: &[FunctionRow] = &[
     reader(
         "JSON_DECODE",
+        Reach::PLAIN,
         "JSON_DECODE(varname,item[,separator[,options]])",
         "Gives what a JSON text in a variable has under a key; keys within keys and places of arrays follow a separator (.); \
          option c counts an array.",
@@ -17,18 +19,20 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     reader(
         "FILE_COUNT_LINE",
+        Reach::OUTSIDE,
         "FILE_COUNT_LINE(filename[,format])",
         "Counts the lines of a file; format is u, d or m for line ends of Unix, DOS or old Macs.",
         count_lines,
     ),
     reader(
         "FILE_FORMAT",
+        Reach::OUTSIDE,
         "FILE_FORMAT(filename)",
         "Tells the line ends of a file: u, d or m; x when it has none.",
         file_format,
     ),
-    reader("BASENAME", "BASENAME(filename)", "A path's last part.", basename),
-    reader("DIRNAME", "DIRNAME(filename)", "A path without its last part.", dirname),
+    reader("BASENAME", Reach::PLAIN, "BASENAME(filename)", "A path's last part.", basename),
+    reader("DIRNAME", Reach::PLAIN, "DIRNAME(filename)", "A path without its last part.", dirname),
 ];
 
 fn json_decode(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {

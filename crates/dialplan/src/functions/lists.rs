@@ -4,28 +4,44 @@ use super::{Answer, arg, native, reader, required, value_of};
 use crate::args::split_args;
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 use crate::template::set_by_name;
 
 pub(super) const ROWS: &[FunctionRow] = &[
     reader(
         "CUT",
+        Reach::PLAIN,
         "CUT(varname,delimiter,fields)",
         "Takes fields out of a list: 2, 2-4, 2-, -3, joined with &.",
         cut,
     ),
-    reader("FIELDQTY", "FIELDQTY(varname,delimiter)", "Counts the fields of a list.", fieldqty),
+    reader("FIELDQTY", Reach::PLAIN, "FIELDQTY(varname,delimiter)", "Counts the fields of a list.", fieldqty),
     reader(
         "FIELDNUM",
+        Reach::PLAIN,
         "FIELDNUM(varname,delimiter,value)",
         "The place of a value in a list, 1 first, 0 when missing.",
         fieldnum,
     ),
-    reader("LISTFILTER", "LISTFILTER(listname,delimiter,value)", "A list without one value.", listfilter),
-    native("PUSH", "PUSH(varname[,delimiter])", "Appends a value to a list.", None, Some(push)),
-    native("UNSHIFT", "UNSHIFT(varname[,delimiter])", "Puts a value before a list.", None, Some(unshift)),
-    reader("POP", "POP(varname[,delimiter])", "Takes the last value off a list.", pop),
-    reader("SHIFT", "SHIFT(varname[,delimiter])", "Takes the first value off a list.", shift),
-    reader("SORT", "SORT(key1:value1[,…])", "The keys, sorted by their numbers.", sort),
+    reader(
+        "LISTFILTER",
+        Reach::PLAIN,
+        "LISTFILTER(listname,delimiter,value)",
+        "A list without one value.",
+        listfilter,
+    ),
+    native("PUSH", Reach::PLAIN, "PUSH(varname[,delimiter])", "Appends a value to a list.", None, Some(push)),
+    native(
+        "UNSHIFT",
+        Reach::PLAIN,
+        "UNSHIFT(varname[,delimiter])",
+        "Puts a value before a list.",
+        None,
+        Some(unshift),
+    ),
+    reader("POP", Reach::SETS, "POP(varname[,delimiter])", "Takes the last value off a list.", pop),
+    reader("SHIFT", Reach::SETS, "SHIFT(varname[,delimiter])", "Takes the first value off a list.", shift),
+    reader("SORT", Reach::PLAIN, "SORT(key1:value1[,…])", "The keys, sorted by their numbers.", sort),
 ];
 
 /// The delimiter argument: its first character, with the escapes of the field; a default when it is empty.

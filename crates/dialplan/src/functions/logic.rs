@@ -3,26 +3,46 @@
 use super::{Answer, arg, flag, reader, required};
 use crate::args::{condition, split_args, split_raw, unquote};
 use crate::env::{Env, Fault};
-use crate::ere::Regex;
+use crate::ere::{Regex, Searcher};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 use crate::timing::Timing;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    reader("IF", "IF(condition?[true][:[false]])", "Gives one of two texts by a condition.", if_),
-    reader("IFTIME", "IFTIME(fields?[true][:[false]])", "Gives one of two texts by the time.", iftime),
-    reader("ISNULL", "ISNULL(data)", "1 when there is no text, else 0.", isnull),
-    reader("EXISTS", "EXISTS(data)", "1 when there is text, else 0.", exists),
+    reader(
+        "IF",
+        Reach::PLAIN,
+        "IF(condition?[true][:[false]])",
+        "Gives one of two texts by a condition.",
+        if_,
+    ),
+    reader(
+        "IFTIME",
+        Reach::PLAIN,
+        "IFTIME(fields?[true][:[false]])",
+        "Gives one of two texts by the time.",
+        iftime,
+    ),
+    reader("ISNULL", Reach::PLAIN, "ISNULL(data)", "1 when there is no text, else 0.", isnull),
+    reader("EXISTS", Reach::PLAIN, "EXISTS(data)", "1 when there is text, else 0.", exists),
     reader(
         "REGEX",
+        Reach::PLAIN,
         "REGEX(\"pattern\" text)",
         "1 when text matches a POSIX extended pattern, else 0.",
         regex,
     ),
-    reader("MATH", "MATH(number op number[,type])", "Calculates; type is f, i, h or c.", math),
-    reader("RAND", "RAND([min[,max]])", "A random integer between two others, both included.", rand),
-    reader("MIN", "MIN(a,b)", "The smaller of two numbers.", min),
-    reader("MAX", "MAX(a,b)", "The larger of two numbers.", max),
-    reader("ABS", "ABS(number)", "The number without its sign.", abs),
+    reader("MATH", Reach::PLAIN, "MATH(number op number[,type])", "Calculates; type is f, i, h or c.", math),
+    reader(
+        "RAND",
+        Reach::PLAIN,
+        "RAND([min[,max]])",
+        "A random integer between two others, both included.",
+        rand,
+    ),
+    reader("MIN", Reach::PLAIN, "MIN(a,b)", "The smaller of two numbers.", min),
+    reader("MAX", Reach::PLAIN, "MAX(a,b)", "The larger of two numbers.", max),
+    reader("ABS", Reach::PLAIN, "ABS(number)", "The number without its sign.", abs),
 ];
 
 /// Splits `test?yes:no`, quotes removed, blanks trimmed.
@@ -64,7 +84,8 @@ fn regex(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let text = parts.next().ok_or(Fault::new("the pattern's quotes are not closed"))?;
     let text = text.strip_prefix(' ').unwrap_or(text);
     let regex = Regex::new(pattern).map_err(|why| Fault::new(format!("pattern `{pattern}`: {why}")))?;
-    flag(regex.find(text).is_some(), out)
+    let matched = Searcher::new(&regex).is_match(text);
+    flag(matched.map_err(|why| Fault::new(why.to_string()))?, out)
 }
 
 /// Operators of MATH(), longest first.

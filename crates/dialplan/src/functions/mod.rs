@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 use crate::env::{Env, Fault};
 use crate::registry::{Body, ChannelFunction, FunctionRow, ReadFn, WriteFn};
+use crate::rights::Reach;
 use crate::template::read_reference;
 
 pub use codes::{base64_of, text_of_base64};
@@ -27,16 +28,18 @@ type Answer = Result<(), Fault>;
 
 const fn native(
     name: &'static str,
+    reach: Reach,
     syntax: &'static str,
     synopsis: &'static str,
     read: Option<ReadFn>,
     write: Option<WriteFn>,
 ) -> FunctionRow {
-    table_row(name, syntax, synopsis, Body::Native { read, write })
+    table_row(name, reach, syntax, synopsis, Body::Native { read, write })
 }
 
 const fn table_row(
     name: &'static str,
+    reach: Reach,
     syntax: &'static str,
     synopsis: &'static str,
     body: Body,
@@ -46,29 +49,32 @@ const fn table_row(
         syntax: Cow::Borrowed(syntax),
         synopsis: Cow::Borrowed(synopsis),
         body,
+        reach,
     }
 }
 
 /// A function that the channel answers.
 const fn channel_row(
     name: &'static str,
+    reach: Reach,
     syntax: &'static str,
     synopsis: &'static str,
     function: ChannelFunction,
     read: bool,
     write: bool,
 ) -> FunctionRow {
-    table_row(name, syntax, synopsis, Body::Channel { function, read, write })
+    table_row(name, reach, syntax, synopsis, Body::Channel { function, read, write })
 }
 
 /// A function that is only read.
 const fn reader(
     name: &'static str,
+    reach: Reach,
     syntax: &'static str,
     synopsis: &'static str,
     read: ReadFn,
 ) -> FunctionRow {
-    native(name, syntax, synopsis, Some(read), None)
+    native(name, reach, syntax, synopsis, Some(read), None)
 }
 
 /// Every row of this crate.

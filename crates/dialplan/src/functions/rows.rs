@@ -3,10 +3,12 @@
 use super::{Answer, channel_row as row, reader};
 use crate::env::Env;
 use crate::registry::{Body, ChannelFunction as F, FunctionRow};
+use crate::rights::Reach;
 
 pub(super) const ROWS: &[FunctionRow] = &[
     row(
         "REALTIME",
+        Reach::OUTSIDE,
         "REALTIME(family,fieldmatch[,matchvalue[,delim1|field[,delim2]]])",
         "Gives a row of a family of extconfig.conf, or sets a field of it.",
         F::Realtime,
@@ -15,6 +17,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "REALTIME_FIELD",
+        Reach::OUTSIDE,
         "REALTIME_FIELD(family,fieldmatch,matchvalue,fieldname)",
         "Gives a field of a row of a family, or sets it.",
         F::RealtimeField,
@@ -23,6 +26,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "REALTIME_HASH",
+        Reach::OUTSIDE,
         "REALTIME_HASH(family,fieldmatch,matchvalue)",
         "Gives a row of a family to Set(HASH(name)=…).",
         F::RealtimeHash,
@@ -31,6 +35,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "REALTIME_STORE",
+        Reach::OUTSIDE,
         "REALTIME_STORE(family,field1[,field2[,…]])",
         "Makes a row of a family, of up to 30 fields; the values follow the equals sign.",
         F::RealtimeStore,
@@ -39,6 +44,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "REALTIME_DESTROY",
+        Reach::OUTSIDE,
         "REALTIME_DESTROY(family,fieldmatch[,matchvalue[,delim1[,delim2]]])",
         "Removes rows of a family; reading it gives the row that was there.",
         F::RealtimeDestroy,
@@ -47,6 +53,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "ODBC",
+        Reach::OUTSIDE,
         "ODBC(transaction|forcecommit|isolation[,argument])",
         "Opens a transaction for functions of func_odbc.conf, or says or sets which is active and what holds for it.",
         F::Odbc,
@@ -55,6 +62,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     row(
         "ODBC_FETCH",
+        Reach::OUTSIDE,
         "ODBC_FETCH(result-id)",
         "Gives the next row of a result of a function of func_odbc.conf with mode=multirow.",
         F::OdbcFetch,
@@ -63,12 +71,14 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     reader(
         "SQL_ESC",
+        Reach::PLAIN,
         "SQL_ESC(string)",
         "Doubles single quotes, for text between quotes in a statement.",
         escape,
     ),
     reader(
         "SQL_ESC_BACKSLASHES",
+        Reach::PLAIN,
         "SQL_ESC_BACKSLASHES(string)",
         "Doubles backslashes, for databases that take them for an escape.",
         escape_backslashes,

@@ -4,46 +4,65 @@ use super::{Answer, arg, flag, native, reader, required};
 use crate::args::split_args;
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::{Reach, Touch};
 use crate::template::set_by_name;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    native("DB", "DB(family/key)", "Gets or sets a value of the database.", Some(db), Some(set_db)),
+    native(
+        "DB",
+        Reach::OUTSIDE,
+        "DB(family/key)",
+        "Gets or sets a value of the database.",
+        Some(db),
+        Some(set_db),
+    ),
     reader(
         "DB_EXISTS",
+        Reach::of(Touch::Outside, Touch::Outside),
         "DB_EXISTS(family/key)",
         "Whether the database has a key; its value goes to DB_RESULT.",
         db_exists,
     ),
     native(
         "DB_DELETE",
+        Reach::OUTSIDE,
         "DB_DELETE(family/key)",
         "Gives a value of the database and removes it.",
         Some(db_delete),
         Some(write_db_delete),
     ),
-    reader("DB_KEYS", "DB_KEYS([prefix])", "Lists the keys directly below a prefix.", db_keys),
-    reader("DB_KEYCOUNT", "DB_KEYCOUNT(prefix)", "Counts the keys below a prefix.", db_keycount),
+    reader("DB_KEYS", Reach::PLAIN, "DB_KEYS([prefix])", "Lists the keys directly below a prefix.", db_keys),
+    reader(
+        "DB_KEYCOUNT",
+        Reach::PLAIN,
+        "DB_KEYCOUNT(prefix)",
+        "Counts the keys below a prefix.",
+        db_keycount,
+    ),
     reader(
         "STAT",
+        Reach::OUTSIDE,
         "STAT(flag,filename)",
         "Looks at a file: e, d, f exist; s size; m mode; A, C, M times.",
         stat,
     ),
-    reader("FILE", "FILE(filename[,offset[,length]])", "Reads a part of a file.", file),
+    reader("FILE", Reach::OUTSIDE, "FILE(filename[,offset[,length]])", "Reads a part of a file.", file),
     reader(
         "ENUMLOOKUP",
+        Reach::BEYOND,
         "ENUMLOOKUP(number[,method-type[,options[,record#[,zone-suffix]]]])",
         "Asks the DNS for a number's addresses (RFC 6116).",
         enumlookup,
     ),
     native(
         "DIALGROUP",
+        Reach::WRITES_BEYOND,
         "DIALGROUP(group[,op])",
         "Gets a group of dial strings joined with &, sets it, or adds or removes one (op add or del). Groups lie in the database.",
         Some(dial_group),
         Some(set_dial_group),
     ),
-    reader("ENV", "ENV(name)", "Gets an environment variable.", environment),
+    reader("ENV", Reach::OUTSIDE, "ENV(name)", "Gets an environment variable.", environment),
 ];
 
 /// Family is what stands before the first slash.

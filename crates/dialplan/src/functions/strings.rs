@@ -4,25 +4,40 @@ use super::{Answer, arg, head_and_rest, reader, required, value_of};
 use crate::args::{split_args, unquote};
 use crate::env::{Env, Fault};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 use crate::template::EXPAND_BYTES_MAX;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    reader("LEN", "LEN(text)", "The length of text, bytes.", len),
-    reader("TOLOWER", "TOLOWER(text)", "Text in small letters.", tolower),
-    reader("TOUPPER", "TOUPPER(text)", "Text in capitals.", toupper),
-    reader("TRIM", "TRIM(text)", "Text without blanks at its ends.", trim),
-    reader("LTRIM", "LTRIM(text)", "Text without blanks at its start.", ltrim),
-    reader("RTRIM", "RTRIM(text)", "Text without blanks at its end.", rtrim),
+    reader("LEN", Reach::PLAIN, "LEN(text)", "The length of text, bytes.", len),
+    reader("TOLOWER", Reach::PLAIN, "TOLOWER(text)", "Text in small letters.", tolower),
+    reader("TOUPPER", Reach::PLAIN, "TOUPPER(text)", "Text in capitals.", toupper),
+    reader("TRIM", Reach::PLAIN, "TRIM(text)", "Text without blanks at its ends.", trim),
+    reader("LTRIM", Reach::PLAIN, "LTRIM(text)", "Text without blanks at its start.", ltrim),
+    reader("RTRIM", Reach::PLAIN, "RTRIM(text)", "Text without blanks at its end.", rtrim),
     reader(
         "FILTER",
+        Reach::PLAIN,
         "FILTER(allowed,text)",
         "Keeps only allowed characters; a-z is a range, \\xHH a byte.",
         filter,
     ),
-    reader("REPLACE", "REPLACE(varname,find[,replace])", "Replaces single characters.", replace),
-    reader("STRREPLACE", "STRREPLACE(varname,find[,replace[,max]])", "Replaces substrings.", strreplace),
+    reader(
+        "REPLACE",
+        Reach::PLAIN,
+        "REPLACE(varname,find[,replace])",
+        "Replaces single characters.",
+        replace,
+    ),
+    reader(
+        "STRREPLACE",
+        Reach::PLAIN,
+        "STRREPLACE(varname,find[,replace[,max]])",
+        "Replaces substrings.",
+        strreplace,
+    ),
     reader(
         "STRBETWEEN",
+        Reach::PLAIN,
         "STRBETWEEN(varname,between)",
         "Puts text between the characters of a variable.",
         strbetween,
@@ -118,9 +133,20 @@ fn filter(_: &mut dyn Env, args: &str, out: &mut String) -> Answer {
             }
         }
     }
-    out.extend(
-        text.chars().filter(|symbol| ranges.iter().any(|(first, last)| (first..=last).contains(&symbol))),
-    );
+    // In order and without overlaps, so that each symbol is looked up rather than compared with all of them.
+    ranges.retain(|(first, last)| first <= last);
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let joined = next.0 <= kept.1;
+        if joined {
+            kept.1 = kept.1.max(next.1);
+        }
+        joined
+    });
+    out.extend(text.chars().filter(|symbol| {
+        let after = ranges.partition_point(|(first, _)| first <= symbol);
+        after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, last)| symbol <= last)
+    }));
     Ok(())
 }
 
@@ -129,13 +155,14 @@ fn replace(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     let part = |at: usize| raw.get(at).copied().unwrap_or("");
     let name =
         Some(part(0)).filter(|name| !name.is_empty()).ok_or(Fault::new("the variable's name is missing"))?;
-    let find: Vec<char> = encoded(part(1)).into_iter().map(|(symbol, _)| symbol).collect();
+    let mut find: Vec<char> = encoded(part(1)).into_iter().map(|(symbol, _)| symbol).collect();
+    find.sort_unstable();
     if find.is_empty() {
         return Err(Fault::new("there is nothing to find"));
     }
     let by = encoded(part(2)).first().map(|&(symbol, _)| symbol);
     for symbol in value_of(env, name).chars() {
-        if find.contains(&symbol) {
+        if find.binary_search(&symbol).is_ok() {
             out.extend(by);
         } else {
             out.push(symbol);

@@ -4,20 +4,29 @@ use super::{Answer, arg, native, reader, required};
 use crate::args::split_raw;
 use crate::env::{Env, Fault, Wall};
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 use crate::strftime::{format, parse};
 use crate::timing::TESTTIME;
 use crate::vars::{Inherit, Var};
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    reader("STRFTIME", "STRFTIME([epoch][,[timezone][,format]])", "Writes a time as text.", strftime),
+    reader(
+        "STRFTIME",
+        Reach::PLAIN,
+        "STRFTIME([epoch][,[timezone][,format]])",
+        "Writes a time as text.",
+        strftime,
+    ),
     reader(
         "STRPTIME",
+        Reach::PLAIN,
         "STRPTIME(datetime,timezone,format)",
         "Reads a time from text; seconds since 1970.",
         strptime,
     ),
     native(
         "TESTTIME",
+        Reach::PLAIN,
         "TESTTIME(date,time[,zone])",
         "Sets the time that GotoIfTime, ExecIfTime and IFTIME() go by on this channel: 2026-12-24 18:00:00, and a zone; \
          empty: the true one.",

@@ -6,13 +6,22 @@ use crate::env::{Env, Fault, Standing};
 use crate::find::Query;
 use crate::program::StepRef;
 use crate::registry::FunctionRow;
+use crate::rights::Reach;
 use crate::template::{expand_text, read_named, set_by_name};
 use crate::vars::VarName;
 
 pub(super) const ROWS: &[FunctionRow] = &[
-    native("GLOBAL", "GLOBAL(varname)", "Gets or sets a global variable.", Some(global), Some(set_global)),
+    native(
+        "GLOBAL",
+        Reach::PLAIN,
+        "GLOBAL(varname)",
+        "Gets or sets a global variable.",
+        Some(global),
+        Some(set_global),
+    ),
     native(
         "LOCAL",
+        Reach::PLAIN,
         "LOCAL(varname)",
         "Gets or sets a variable of the current Gosub frame.",
         Some(local),
@@ -20,18 +29,33 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     native(
         "HASH",
+        Reach::PLAIN,
         "HASH(hashname,key)",
         "Gets or sets a value of an associative array.",
         Some(hash),
         Some(set_hash),
     ),
-    reader("HASHKEYS", "HASHKEYS(hashname)", "Lists the keys of an associative array.", hashkeys),
-    native("ARRAY", "ARRAY(var1[,var2[,…]])", "Sets several variables at once.", None, Some(set_array)),
-    reader("SET", "SET(varname=value)", "Sets a variable and gives its value.", set),
-    reader("INC", "INC(varname)", "Adds one to a variable and gives the new value.", inc),
-    reader("DEC", "DEC(varname)", "Takes one from a variable and gives the new value.", dec),
+    reader(
+        "HASHKEYS",
+        Reach::PLAIN,
+        "HASHKEYS(hashname)",
+        "Lists the keys of an associative array.",
+        hashkeys,
+    ),
+    native(
+        "ARRAY",
+        Reach::PLAIN,
+        "ARRAY(var1[,var2[,…]])",
+        "Sets several variables at once.",
+        None,
+        Some(set_array),
+    ),
+    reader("SET", Reach::SETS, "SET(varname=value)", "Sets a variable and gives its value.", set),
+    reader("INC", Reach::SETS, "INC(varname)", "Adds one to a variable and gives the new value.", inc),
+    reader("DEC", Reach::SETS, "DEC(varname)", "Takes one from a variable and gives the new value.", dec),
     native(
         "SHARED",
+        Reach::PLAIN,
         "SHARED(varname[,channel])",
         "Gets or sets a variable that other channels can reach.",
         Some(shared),
@@ -39,32 +63,43 @@ pub(super) const ROWS: &[FunctionRow] = &[
     ),
     reader(
         "VARIABLE_EXISTS",
+        Reach::PLAIN,
         "VARIABLE_EXISTS(varname)",
         "Whether a channel variable is set.",
         variable_exists,
     ),
-    reader("GLOBAL_EXISTS", "GLOBAL_EXISTS(varname)", "Whether a global variable is set.", global_exists),
-    reader("EVAL", "EVAL(text)", "Substitutes text a second time.", eval),
+    reader(
+        "GLOBAL_EXISTS",
+        Reach::PLAIN,
+        "GLOBAL_EXISTS(varname)",
+        "Whether a global variable is set.",
+        global_exists,
+    ),
+    reader("EVAL", Reach::EVALUATES, "EVAL(text)", "Substitutes text a second time.", eval),
     reader(
         "PASSTHRU",
+        Reach::PLAIN,
         "PASSTHRU(text)",
         "Gives its argument, for functions that want a variable's name.",
         passthru,
     ),
     reader(
         "DIALPLAN_EXISTS",
+        Reach::PLAIN,
         "DIALPLAN_EXISTS(context[,extension[,priority]])",
         "Whether a dialplan target exists.",
         dialplan_exists,
     ),
     reader(
         "VALID_EXTEN",
+        Reach::PLAIN,
         "VALID_EXTEN([context],extension[,priority])",
         "Whether an extension exists for this caller.",
         valid_exten,
     ),
     reader(
         "EVAL_EXTEN",
+        Reach::EVALUATES,
         "EVAL_EXTEN([[context,]extension,]priority)",
         "Substitutes the arguments of a step elsewhere, whose ${EXTEN} and ${CONTEXT} are those of its place.",
         eval_exten,

@@ -1,10 +1,9 @@
 //! Commands that read and write: variables, the database, the log.
 
-use call::{Chan, Level};
+use call::Level;
 
 use super::super::table::{Desk, Reply};
 use super::word;
-use crate::Call;
 
 pub(in super::super) fn db_get(desk: &Desk, words: &[String]) -> Reply {
     Reply::value(desk.call.chan.core(|core| core.services.db.get(word(words, 0), word(words, 1))))
@@ -41,7 +40,7 @@ pub(in super::super) fn get_full(desk: &Desk, words: &[String]) -> Reply {
         return Reply::value(Some(desk.call.expand(word(words, 0))));
     }
     let other = chan.core(|core| core.by_name(name));
-    Reply::value(other.map(|id| Call::new(Chan::new(chan.shard().clone(), id)).expand(word(words, 0))))
+    Reply::value(other.map(|id| desk.call.beside(id).expand(word(words, 0))))
 }
 
 pub(in super::super) fn set_variable(desk: &Desk, words: &[String]) -> Reply {

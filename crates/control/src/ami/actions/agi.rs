@@ -2,10 +2,11 @@
 
 use apps::agi::{Reach, reach_of};
 use call::{AgiCommand, AgiRefused};
+use dialplan::Rights;
 
 use super::super::capability;
 use super::super::table::{ActionRow, Done, Turn, may, must};
-use super::{is_trusted, may_read, may_write};
+use super::is_trusted;
 
 pub(super) const ROWS: &[ActionRow] = &[ActionRow {
     name: "AGI",
@@ -19,21 +20,26 @@ pub(super) const ROWS: &[ActionRow] = &[ActionRow {
     run: command,
 }];
 
+/// Whether somebody with these rights may send a command; `is_trusted`: any application, and the database.
+pub(crate) fn allowed(core: &call::Core, line: &str, rights: Rights, is_trusted: bool) -> bool {
+    let functions = core.program.functions();
+    match reach_of(line) {
+        Reach::Call => true,
+        Reach::Reads(name) => functions.may_read(rights, &name),
+        Reach::Writes(name) => functions.may_write(rights, &name),
+        Reach::Application(name) => is_trusted || capability::is_plain_application(&name),
+        Reach::Outside => is_trusted,
+    }
+}
+
 fn command(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
     let line = turn.need("Command")?.to_owned();
-    let allowed = match reach_of(&line) {
-        Reach::Call => true,
-        Reach::Reads(name) => may_read(turn, &name),
-        Reach::Writes(name) => may_write(turn, &name),
-        Reach::Application(name) => is_trusted(turn) || capability::is_plain_application(&name),
-        Reach::Expands(text) => is_trusted(turn) || capability::expands_plainly(&text),
-        Reach::Outside => is_trusted(turn),
-    };
-    if !allowed {
+    let rights = turn.rights_to_set();
+    if !allowed(&turn.site.shard.core.borrow(), &line, rights, is_trusted(turn)) {
         return Err("Permission denied".into());
     }
-    let command = AgiCommand { line, id: turn.get("CommandID").unwrap_or_default().to_owned() };
+    let command = AgiCommand { line, id: turn.get("CommandID").unwrap_or_default().to_owned(), rights };
     let pushed = turn.site.shard.core.borrow_mut().push_agi(id, command);
     match pushed {
         Ok(()) => turn.success("Added AGI command to queue"),

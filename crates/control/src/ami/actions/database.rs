@@ -1,6 +1,14 @@
 //! The database that dialplans read and write (`astdb`).
 
+use core::time::Duration;
+
+use super::super::packet::Message;
+use super::super::session::Busy;
 use super::super::table::{ActionRow, After, Done, Field, Turn, may, must};
+use super::super::{Later, Outcome};
+
+/// How long a change waits for the disk before the client is told that it has not come there.
+const WITHIN: Duration = Duration::from_secs(10);
 
 const FAMILY: Field = must("Family", "family");
 const KEY: Field = must("Key", "key");
@@ -85,7 +93,7 @@ fn put(turn: &mut Turn<'_>) -> Done {
     if family.eq_ignore_ascii_case("CustomDevstate") {
         core.touched_devices.push(format!("Custom:{key}"));
     }
-    turn.success("Updated database successfully")
+    acknowledge(turn, "Updated database successfully")
 }
 
 fn delete(turn: &mut Turn<'_>) -> Done {
@@ -93,7 +101,7 @@ fn delete(turn: &mut Turn<'_>) -> Done {
     if !turn.site.shard.core.borrow_mut().services.db.delete(family, key) {
         return Err("Database entry not found".into());
     }
-    turn.success("Key deleted successfully")
+    acknowledge(turn, "Key deleted successfully")
 }
 
 fn delete_tree(turn: &mut Turn<'_>) -> Done {
@@ -101,5 +109,30 @@ fn delete_tree(turn: &mut Turn<'_>) -> Done {
     if turn.site.shard.core.borrow_mut().services.db.delete_tree(family, prefix) == 0 {
         return Err("Database entry not found".into());
     }
-    turn.success("Key tree deleted successfully")
+    acknowledge(turn, "Key tree deleted successfully")
+}
+
+/// Answers when what was changed is on the disk.
+fn acknowledge(turn: &mut Turn<'_>, text: &'static str) -> Done {
+    let is_saved = {
+        let db = &mut turn.site.shard.core.borrow_mut().services.db;
+        let mark = db.mark();
+        db.is_saved(mark)
+    };
+    if is_saved {
+        return turn.success(text);
+    }
+    let (later, session) = (turn.later.clone(), turn.id);
+    let (chan, action_id) = (turn.call(None).chan, turn.action_id().map(str::to_owned));
+    let spawned = turn.site.shard.spawn(None, async move {
+        let deadline = chan.now() + WITHIN;
+        let (kind, text) = match chan.saved(deadline).await {
+            true => ("Success", text),
+            false => ("Error", "Changed, but it does not come to the disk"),
+        };
+        let mut answer = String::new();
+        Message::response(kind, action_id.as_deref(), &mut answer).field("Message", text).end();
+        later.borrow_mut().push(Later { session, outcome: Outcome::Said(answer) });
+    });
+    if spawned { Ok(After::Wait(Busy::Story)) } else { Err("There are too many stories".into()) }
 }

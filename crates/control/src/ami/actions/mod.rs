@@ -23,12 +23,12 @@ mod variables;
 mod voicemail;
 mod watch;
 
+pub(crate) use agi::allowed as agi_allowed;
 pub(crate) use bridges::TECHNOLOGIES;
 pub(crate) use queues::shift as penalty_shift;
 
 use apps::Call;
 
-use super::capability;
 use super::login;
 use super::table::{ActionRow, Turn};
 
@@ -95,22 +95,17 @@ fn split_list(text: &str) -> Vec<String> {
     items.iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
-/// The name of the function that a variable's name calls.
-fn function(name: &str) -> Option<&str> {
-    name.split_once('(').map(|(function, _)| function.trim())
-}
-
-/// Whether the user may read this variable or function.
+/// Whether the user may read this variable or function; what is inside its parentheses is judged as it is evaluated.
 fn may_read(turn: &Turn<'_>, name: &str) -> bool {
-    function(name).is_none_or(|function| is_trusted(turn) || capability::is_plain_to_read(function))
+    turn.site.shard.core.borrow().program.functions().may_read(turn.rights(), name)
 }
 
 /// Whether the user may write this variable or function.
 fn may_write(turn: &Turn<'_>, name: &str) -> bool {
-    function(name).is_none_or(|function| is_trusted(turn) || capability::is_plain_to_write(function))
+    turn.site.shard.core.borrow().program.functions().may_write(turn.rights_to_set(), name)
 }
 
-/// Whether the user may reach what lies outside calls: files, the environment, the database, any application.
+/// Whether the user may originate any application, and send AGI commands that reach the database.
 /// `live_dangerously` lets every user, as the site that wrote it wants.
 fn is_trusted(turn: &Turn<'_>) -> bool {
     turn.may("system") || turn.site.shard.core.borrow().settings.live_dangerously
@@ -118,7 +113,7 @@ fn is_trusted(turn: &Turn<'_>) -> bool {
 
 /// A variable's or function's value; empty when there is none. Arguments of functions are taken as they are.
 fn value_of(call: &Call, name: &str) -> String {
-    if function(name).is_some() { call.read(name) } else { call.get(name).unwrap_or_default() }
+    if name.contains('(') { call.read(name) } else { call.get(name).unwrap_or_default() }
 }
 
 #[cfg(test)]

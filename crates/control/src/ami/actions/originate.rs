@@ -79,6 +79,8 @@ fn wanted(turn: &Turn<'_>) -> Result<Originate, Refusal> {
         then: then(turn)?,
         caller: turn.get("CallerID").map(PartyId::parse).unwrap_or_default(),
         variables: variables(turn)?,
+        own_variables: turn.login().map(|login| login.variables.clone()).unwrap_or_default(),
+        rights: turn.rights_to_set(),
         account: turn.get("Account").unwrap_or_default().to_owned(),
         formats: formats(turn)?,
         early_media: turn.action.is_true("EarlyMedia"),
@@ -111,16 +113,15 @@ fn then(turn: &Turn<'_>) -> Result<Then, Refusal> {
         return Err(format!("Unknown application '{name}'").into());
     };
     let data = turn.get("Data").unwrap_or_default();
-    let harmless = capability::is_plain_application(row.name) && capability::expands_plainly(data);
-    if !harmless && !super::is_trusted(turn) {
+    if !capability::is_plain_application(row.name) && !super::is_trusted(turn) {
         return Err("Originate Access Forbidden: app or data blacklisted".into());
     }
     Ok(Then::App { name: row.name.to_owned(), data: data.to_owned() })
 }
 
-/// The variables of the action, after those that manager.conf gives the user.
+/// The variables of the action.
 fn variables(turn: &Turn<'_>) -> Result<Vec<(String, String)>, Refusal> {
-    let mut variables = turn.login().map(|login| login.variables.clone()).unwrap_or_default();
+    let mut variables = Vec::new();
     for item in turn.action.all("Variable").flat_map(super::split_list) {
         let Some((name, value)) = item.split_once('=') else {
             return Err(format!("'{item}' is no NAME=value").into());

@@ -163,6 +163,7 @@ fn command(turn: &mut Turn<'_>) -> Done {
         columns: 0,
         may_wait: false,
         may_reach_outside,
+        rights: turn.rights_to_set(),
         view: &mut view,
     });
     match answer {

@@ -48,7 +48,7 @@ fn setvar(turn: &mut Turn<'_>) -> Done {
     if !may_write(turn, &name) {
         return Err(format!("Permission denied for {name}").into());
     }
-    let call = turn.call(channel);
+    let call = turn.call(channel).with_rights(turn.rights_to_set());
     if name.ends_with(')') {
         if !call.assign(&name, &value) {
             return Err("Variable set failed".into());

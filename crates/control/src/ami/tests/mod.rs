@@ -36,6 +36,7 @@ const MANAGER: &str = "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n\
     [one]\nsecret = a secret of twenty\nread = call\n\
     [far]\nsecret = a secret of twenty\nread = all\nwrite = all\ndeny = 0.0.0.0/0\npermit = 192.0.2.0/24\n\
     [calls]\nsecret = a secret of twenty\nread = call\nwrite = call,originate\n\
+    [reads]\nsecret = a secret of twenty\nread = reporting\nwrite = reporting\n\
     [steers]\nsecret = a secret of twenty\nread = agi\nwrite = agi\n\
     [apart]\nsecret = a secret of twenty\nread = all\nwrite = all\ntimestampevents = yes\nallowmultiplelogin = no\n\
     eventfilter = Event: Hangup\neventfilter = !Channel: SIM/bob\n";

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use dialplan::registry::Functions;
+use dialplan::{Body, Env, Fault, FunctionRow, Reach, Rights, Touch};
 use sim::{Act, Phone};
 
 use super::*;
@@ -112,77 +114,41 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
     ];
     assert_eq!(refused, expected, "an application that is new is refused until it is listed");
     let tables = apps::table::tables();
-    let of = |allowed: fn(&str) -> bool, has: fn(&dialplan::FunctionRow) -> bool| -> Vec<&str> {
-        let mut names: Vec<&str> = tables
-            .functions
-            .iter()
-            .filter(|row| has(row) && !allowed(&row.name))
-            .map(|row| &*row.name)
-            .collect();
+    let beyond = |touch: fn(&dialplan::FunctionRow) -> Option<Touch>, least: Touch| -> Vec<String> {
+        let rows = tables.functions.iter().filter(|row| touch(row).is_some_and(|touch| touch >= least));
+        let mut names: Vec<String> = rows.map(|row| row.name.to_string()).collect();
         names.sort_unstable();
         names
     };
+    // Lists on purpose: whoever writes a row that is plain has to say so here, too.
+    let read = |row: &dialplan::FunctionRow| row.readable().then_some(row.reach.read);
     assert_eq!(
-        of(capability::is_plain_to_read, dialplan::FunctionRow::readable),
-        [
-            "AST_CONFIG",
-            "CONFBRIDGE",
-            "CURL",
-            "CURLOPT",
-            "DB_DELETE",
-            "ENUMLOOKUP",
-            "ENUMQUERY",
-            "ENV",
-            "EVAL",
-            "EVAL_EXTEN",
-            "FILE",
-            "FILE_COUNT_LINE",
-            "FILE_FORMAT",
-            "IMPORT",
-            "LOCK",
-            "MASTER_CHANNEL",
-            "MINIVMACCOUNT",
-            "MINIVMCOUNTER",
-            "ODBC",
-            "ODBC_FETCH",
-            "REALTIME",
-            "REALTIME_DESTROY",
-            "REALTIME_FIELD",
-            "REALTIME_HASH",
-            "SHELL",
-            "STAT",
-            "TRYLOCK",
-            "UNLOCK",
-            "VM_INFO",
-        ]
+        beyond(read, Touch::Evaluates).join(" "),
+        "AST_CONFIG CONFBRIDGE CURL CURLOPT DB DB_DELETE DB_EXISTS ENUMLOOKUP ENUMQUERY ENV EVAL EVAL_EXTEN FILE \
+         FILE_COUNT_LINE FILE_FORMAT IMPORT LOCK MASTER_CHANNEL MINIVMACCOUNT MINIVMCOUNTER ODBC ODBC_FETCH REALTIME \
+         REALTIME_DESTROY REALTIME_FIELD REALTIME_HASH SHELL STAT TRYLOCK UNLOCK VM_INFO"
     );
     assert_eq!(
-        of(capability::is_plain_to_write, dialplan::FunctionRow::writable),
-        [
-            "CONFBRIDGE",
-            "CURLOPT",
-            "DB",
-            "DB_DELETE",
-            "DIALGROUP",
-            "EXPORT",
-            "MASTER_CHANNEL",
-            "MINIVMCOUNTER",
-            "ODBC",
-            "QUEUE_MEMBER",
-            "QUEUE_MEMBER_PENALTY",
-            "REALTIME",
-            "REALTIME_DESTROY",
-            "REALTIME_FIELD",
-            "REALTIME_STORE"
-        ]
+        beyond(read, Touch::Outside).join(" "),
+        "AST_CONFIG CURL DB DB_DELETE DB_EXISTS ENV FILE FILE_COUNT_LINE FILE_FORMAT LOCK ODBC ODBC_FETCH REALTIME \
+         REALTIME_DESTROY REALTIME_FIELD REALTIME_HASH SHELL STAT TRYLOCK UNLOCK"
+    );
+    let write = |row: &dialplan::FunctionRow| row.writable().then_some(row.reach.write);
+    assert_eq!(
+        beyond(write, Touch::Evaluates).join(" "),
+        "CONFBRIDGE CURLOPT DB DB_DELETE DIALGROUP EXPORT MASTER_CHANNEL MINIVMCOUNTER ODBC QUEUE_MEMBER \
+         QUEUE_MEMBER_PENALTY REALTIME REALTIME_DESTROY REALTIME_FIELD REALTIME_STORE"
+    );
+    assert_eq!(
+        beyond(write, Touch::Outside).join(" "),
+        "CONFBRIDGE DB DB_DELETE ODBC REALTIME REALTIME_DESTROY REALTIME_FIELD REALTIME_STORE"
     );
     for act in [
         "Getvar|Variable: ENV(HOME)",
         "Getvar|Variable: file(/etc/passwd)",
         "Setvar|Variable: DB(a/b)|Value: 1",
-        "Originate|Channel: SIM/bob|Application: NoOp|Data: ${FILE(/etc/passwd)}",
-        "Originate|Channel: SIM/bob|Application: NoOp|Data: ${${a}(x)}",
-        "Originate|Channel: SIM/bob|Application: NoOp|Data: ${LEN(${ENV(HOME)})}",
+        "Getvar|Variable: DB(a/b)",
+        "Getvar|Variable: NOFUNCTION(x)",
         "Originate|Channel: SIM/bob|Application: NoOp|Variable: DB(a/b)=1",
         "Originate|Channel: SIM/bob|Application: NoOp|Variable: x=1,DB(a/b)=1",
     ] {
@@ -197,6 +163,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
 fn no_function_or_application_reaches_a_file_or_a_program_for_a_user_without_the_class_system() {
     let mut desk = Desk::new("generated");
     desk.world.phone("bob", Phone { acts: vec![(1, Act::Answer)], refuses: None });
+    set_traps(&mut desk);
     desk.login(1, "calls");
     desk.call("alice", "100");
     desk.pass_to(10);
@@ -211,30 +178,31 @@ fn no_function_or_application_reaches_a_file_or_a_program_for_a_user_without_the
         for (act, allowed) in [
             (
                 format!("Getvar{on}|Variable: {}({argument})", row.name),
-                capability::is_plain_to_read(&row.name),
+                dialplan::Rights::CALLS.may_read(row.reach.read),
             ),
             (
                 format!("Setvar{on}|Variable: {}({made})|Value: x", row.name),
-                capability::is_plain_to_write(&row.name),
+                dialplan::Rights::CALLS.may_write(row.reach.write),
             ),
             (
                 format!("Status{on}|Variables: {}({argument})", row.name),
-                capability::is_plain_to_read(&row.name),
+                dialplan::Rights::CALLS.may_read(row.reach.read),
             ),
         ] {
             let answer = desk.act(1, &act);
             assert_eq!(!answer.contains("Permission denied for"), allowed, "{act}: {answer}");
             assert!(!answer.contains("caught"), "{act}: {answer}");
         }
-        let act = format!(
-            "Originate|Async: true|Channel: SIM/bob|Application: NoOp|Data: ${{{}({argument})}}",
-            row.name
-        );
-        let refused = desk.act(1, &act).contains("Forbidden");
-        assert_eq!(!refused, capability::is_plain_to_read(&row.name), "{act}");
     }
     for row in apps::table::applications() {
-        for data in [made.as_str(), "f/k=x", "touch\u{20}made"] {
+        for data in [
+            made.as_str(),
+            "f/k=x",
+            "touch\u{20}made",
+            "TRAP_OUTSIDE(a)",
+            "TRAP_OUTSIDE(a)=1",
+            "${CUT(TRAP_OUTSIDE(a),b,1)}",
+        ] {
             desk.act(
                 1,
                 &format!("Originate|Async: true|Channel: SIM/bob|Application: {}|Data: {data}", row.name),
@@ -245,6 +213,167 @@ fn no_function_or_application_reaches_a_file_or_a_program_for_a_user_without_the
     assert_eq!(entries(&desk.folder), before, "a file was touched");
     assert_eq!(children(), 0, "a program was started");
     assert_eq!(desk.world.stored("f", "k"), None);
+    assert_eq!(CAUGHT.take(), 0, "a function was called that reaches outside");
+}
+
+thread_local! {
+    /// How often a trap was reached.
+    static CAUGHT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+fn sprung() -> Result<(), Fault> {
+    CAUGHT.set(CAUGHT.get() + 1);
+    Ok(())
+}
+
+fn read_trap(_: &mut dyn Env, _: &str, out: &mut String) -> Result<(), Fault> {
+    out.push_str("caught");
+    sprung()
+}
+
+fn write_trap(_: &mut dyn Env, _: &str, _: &str) -> Result<(), Fault> {
+    sprung()
+}
+
+/// Functions that only count who reaches them, one for each way of touching something.
+const TRAPS: [(&str, Touch); 5] = [
+    ("TRAP_SETS", Touch::Sets),
+    ("TRAP_EVALUATES", Touch::Evaluates),
+    ("TRAP_BEYOND", Touch::Beyond),
+    ("TRAP_OUTSIDE", Touch::Outside),
+    ("TRAP_PROGRAM", Touch::Program),
+];
+
+/// Puts the traps among the functions; gives the table.
+fn set_traps(desk: &mut Desk) -> std::sync::Arc<Functions> {
+    let trap = |(name, touch): (&'static str, Touch)| FunctionRow {
+        name: name.into(),
+        syntax: name.into(),
+        synopsis: "A trap.".into(),
+        body: Body::Native { read: Some(read_trap), write: Some(write_trap) },
+        reach: Reach::of(touch, touch),
+    };
+    let mut tables = apps::table::tables();
+    tables.functions = std::sync::Arc::new((*tables.functions).clone().with(TRAPS.map(trap)));
+    let (program, _) = sim::parse_dialplan(DIALPLAN, &tables);
+    desk.world.shard.core.borrow_mut().program = std::sync::Arc::new(program);
+    CAUGHT.set(0);
+    tables.functions
+}
+
+/// Every function, read, written and substituted, with calls of traps wherever it may take the name of a variable: for
+/// every kind of user. The names of functions come from the table, so that a new one is in this test.
+#[test]
+fn no_function_inside_another_reaches_further_than_whoever_asks_may() {
+    let mut desk = Desk::new("inside");
+    let functions = set_traps(&mut desk);
+    let channel = desk.call("alice", "100");
+    desk.pass_to(10);
+    let shard = desk.world.shard.clone();
+    let system = Rights { sets: true, system: true, outside: false };
+    for (user, rights) in [("who reads", Rights::READS), ("who calls", Rights::CALLS), ("system", system)] {
+        let call = apps::Call::new(call::Chan::new(shard.clone(), channel)).with_rights(rights);
+        let names = || {
+            let core = shard.core.borrow();
+            let vars = core.get(channel).map(|channel| {
+                channel.vars.iter().map(|(_, name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+            });
+            vars.unwrap_or_default()
+        };
+        let before = names();
+        for (trap, touch) in TRAPS {
+            let reached = |how: &str, text: &str| {
+                let caught = CAUGHT.take();
+                let may = if how == "assign" {
+                    rights.may_write(touch) || rights.may_read(touch)
+                } else {
+                    rights.may_read(touch)
+                };
+                assert!(caught == 0 || may, "{user}: {how} {text} reached {trap}");
+            };
+            for row in functions.iter().filter(|row| !row.name.starts_with("TRAP_")) {
+                let outer = &row.name;
+                for inner in [
+                    format!("{trap}(a)"),
+                    format!("{trap}(a),b,1"),
+                    format!("a,{trap}(b),1"),
+                    format!("1,2,{trap}(b)"),
+                    format!("{trap}(a)=1"),
+                    format!("${{{trap}(a)}}"),
+                    format!("CUT({trap}(a),x,1),x,1"),
+                ] {
+                    let text = format!("{outer}({inner})");
+                    call.read(&text);
+                    reached("read", &text);
+                    call.expand(&format!("${{{text}}}"));
+                    reached("expand", &text);
+                    call.assign(&text, &format!("${{{trap}(a)}},{trap}(b)"));
+                    reached("assign", &text);
+                }
+            }
+        }
+        assert!(rights.sets || names() == before, "{user} has set something");
+    }
+    // The traps do spring where they may be reached.
+    let call = apps::Call::new(call::Chan::new(shard, channel));
+    assert_eq!(call.read("CUT(TRAP_PROGRAM(a),-,1)"), "caught");
+    assert_eq!(CAUGHT.take(), 1);
+}
+
+/// The doors by which text of users comes to be evaluated: each hands the rights of its user on.
+#[test]
+fn every_door_evaluates_with_the_rights_of_its_user() {
+    let mut desk = Desk::new("doors");
+    desk.world.phone("bob", Phone { acts: vec![(1, Act::Answer)], refuses: None });
+    set_traps(&mut desk);
+    desk.call("alice", "120");
+    desk.pass_to(10);
+    let on = "|Channel: SIM/alice-00000000";
+    let mut at = 10;
+    for (user, trap, doors) in [
+        ("reads", "TRAP_SETS", "get status"),
+        ("reads", "TRAP_OUTSIDE", "get status"),
+        ("calls", "TRAP_BEYOND", "get status set originate data"),
+        ("calls", "TRAP_OUTSIDE", "get status set originate data"),
+        ("steers", "TRAP_OUTSIDE", "agi"),
+        ("steers", "TRAP_EVALUATES", "agi"),
+        // A class opens nothing that `live_dangerously` keeps shut; only who originates programs may have text run by them.
+        ("all", "TRAP_OUTSIDE", "get status set originate agi"),
+        ("all", "TRAP_PROGRAM", "get status set originate agi"),
+    ] {
+        desk.login(1, user);
+        let name = format!("CUT({trap}(a),b,1)");
+        for door in doors.split(' ') {
+            let acts = match door {
+                "get" => vec![format!("Getvar|Variable: {name}"), format!("Getvar{on}|Variable: {name}")],
+                "status" => vec![format!("Status{on}|Variables: {name}")],
+                "set" => vec![
+                    format!("Setvar{on}|Variable: ARRAY({trap}(a))|Value: 1"),
+                    format!("Setvar{on}|Variable: PUSH({trap}(a))|Value: 1"),
+                ],
+                "originate" => vec![format!(
+                    "Originate|Async: true|Channel: SIM/bob|Application: NoOp|Variable: ARRAY({trap}(a))=1"
+                )],
+                "data" => vec![format!(
+                    "Originate|Async: true|Channel: SIM/bob|Application: NoOp|Data: ${{{name}}}"
+                )],
+                _ => vec![
+                    format!("AGI{on}|Command: GET VARIABLE {name}"),
+                    format!("AGI{on}|Command: GET FULL VARIABLE ${{{name}}}"),
+                    format!("AGI{on}|Command: GET FULL VARIABLE ${{{name}}} SIM/alice-00000000"),
+                    format!("AGI{on}|Command: SET VARIABLE ARRAY({trap}(a)) 1"),
+                ],
+            };
+            for act in acts {
+                let answer = desk.act(1, &act);
+                at += 2_000;
+                desk.pass_to(at);
+                assert_eq!(CAUGHT.take(), 0, "{user}: {act}");
+                assert!(!answer.contains("caught"), "{user}: {act}: {answer}");
+            }
+        }
+        desk.act(1, "Logoff");
+    }
 }
 
 fn entries(folder: &Path) -> Vec<std::ffi::OsString> {

@@ -151,6 +151,43 @@ fn a_reload_closes_users_who_are_gone_and_changes_what_the_others_may() {
     assert_eq!(desk.act(1, "CoreShowChannels"), error("Permission denied"));
 }
 
+#[test]
+fn a_turn_of_the_engine_is_shared_and_nothing_that_waits_for_the_next_is_lost() {
+    thread_local! {
+        static MICROS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+    let mut desk = Desk::new("shared-turns");
+    desk.login(1, "all");
+    desk.login(2, "calls");
+    desk.manager.set_clock(|| {
+        MICROS.set(MICROS.get() + 100);
+        Instant::ZERO + Duration::from_micros(MICROS.get())
+    });
+    let pings: String = (0..100).map(|n| format!("Action: Ping\r\nActionID: {n}\r\n\r\n")).collect();
+    let mut first = desk.bytes(1, pings.as_bytes());
+    assert!(messages(&first).len() < 20, "{first}");
+    assert_eq!(
+        desk.bytes(2, b"Action: Ping\r\nActionID: other\r\n\r\n"),
+        "",
+        "the turn is over for everybody"
+    );
+    let mut turns = 0;
+    let mut other_after = 0;
+    while desk.manager.deadline() == Some(Instant::ZERO) {
+        let now = desk.world.now();
+        desk.manager.flush(&mut desk.out);
+        desk.manager.due(now, &mut desk.out);
+        first.push_str(&desk.sent(1));
+        turns += 1;
+        if desk.sent(2).contains("ActionID: other") {
+            other_after = turns;
+        }
+    }
+    let ids: Vec<&str> = first.lines().filter_map(|line| line.strip_prefix("ActionID: ")).collect();
+    assert_eq!(ids, (0..100).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert!(turns > 5 && (1..=2).contains(&other_after), "{turns} turns, the other after {other_after}");
+}
+
 /// The hostile manager inputs that come with the project's shared data, when they are at hand.
 #[test]
 fn hostile_input_neither_panics_nor_disturbs_a_neighbour() {

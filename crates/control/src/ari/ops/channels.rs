@@ -17,7 +17,7 @@ use super::sound::{
     BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
     playing, recorded,
 };
-use super::{may_read, may_write, variables};
+use super::{rights, variables};
 
 const CHANNEL: Param = path("channelId", "id of the channel");
 const NO_CHANNEL: (u16, &str) = (404, "there is no such channel");
@@ -505,7 +505,7 @@ fn originate(asked: &mut Asked<'_>) -> Done {
         caller: asked.get("callerId").map(PartyId::parse).unwrap_or_default(),
         timeout: u64::try_from(timeout).ok().map(Duration::from_secs),
     };
-    let id = verbs::originate(&asked.site.shard, start, may_write(asked))?;
+    let id = verbs::originate(&asked.site.shard, start, rights(asked))?;
     one(asked, id)
 }
 
@@ -514,7 +514,7 @@ fn create(asked: &mut Asked<'_>) -> Done {
         &asked.site.shard,
         to_be_made(asked)?,
         (asked.need("app"), app_args(asked)),
-        may_write(asked),
+        rights(asked),
     );
     one(asked, made?)
 }
@@ -584,11 +584,11 @@ fn record(asked: &mut Asked<'_>) -> Done {
 
 fn variable(asked: &mut Asked<'_>) -> Done {
     let (channel, name) = (asked.need("channelId"), asked.need("variable"));
-    let value = verbs::channel_variable(&asked.site.shard, channel, name, may_read(asked))?;
+    let value = verbs::channel_variable(&asked.site.shard, channel, name, rights(asked))?;
     Ok(Answer::Found(json!({ "value": value })))
 }
 
 fn set_variable(asked: &mut Asked<'_>) -> Done {
     let pair = (asked.need("variable"), asked.get("value").unwrap_or_default());
-    done(verbs::set_channel_variable(&asked.site.shard, asked.need("channelId"), pair, may_write(asked)))
+    done(verbs::set_channel_variable(&asked.site.shard, asked.need("channelId"), pair, rights(asked)))
 }

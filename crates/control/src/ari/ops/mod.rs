@@ -17,10 +17,10 @@ use apps::Call;
 use base::ChannelId;
 use call::Chan;
 use call::stasis::StasisError;
+use dialplan::Rights;
 
 use super::asked::Asked;
 use super::table::{Fault, Operation, Resource};
-use crate::ami::capability;
 
 /// The resources in the order of the manual, which is that of [`ROWS`].
 pub(super) const RESOURCES: &[Resource] = &[
@@ -64,13 +64,14 @@ impl From<StasisError> for Fault {
 
 /// What functions and globals answer on that want no channel.
 fn nowhere(asked: &Asked<'_>) -> Call {
-    Call::new(Chan::new(asked.site.shard.clone(), ChannelId::new(u32::MAX, u32::MAX)))
+    let nobody = ChannelId::new(u32::MAX, u32::MAX);
+    Call::new(Chan::new(asked.site.shard.clone(), nobody)).with_rights(rights(asked))
 }
 
 /// Refuses a name that calls a function which reaches further than programs may.
-fn may(name: &str, is_reached: fn(&str) -> bool) -> Result<(), Fault> {
+fn may(name: &str, is_reached: bool) -> Result<(), Fault> {
     match name.split_once('(').map(|(function, _)| function.trim()) {
-        Some(function) if !is_reached(function) => Err(Fault::new(
+        Some(function) if !is_reached => Err(Fault::new(
             403,
             format!("{function} reaches beyond calls, which live_dangerously of asterisk.conf would allow"),
         )),
@@ -80,7 +81,7 @@ fn may(name: &str, is_reached: fn(&str) -> bool) -> Result<(), Fault> {
 
 /// The value of a global variable, or of a function that wants no channel.
 fn read_variable(asked: &Asked<'_>, name: &str) -> Result<String, Fault> {
-    may(name, may_read(asked))?;
+    may(name, asked.site.shard.core.borrow().program.functions().may_read(rights(asked), name))?;
     let call = nowhere(asked);
     let value = if name.ends_with(')') { Some(call.read(name)) } else { call.get(name) };
     value.ok_or_else(|| Fault::not_found("Provided variable was not found"))
@@ -88,7 +89,7 @@ fn read_variable(asked: &Asked<'_>, name: &str) -> Result<String, Fault> {
 
 /// Sets a global variable, or writes a function that wants no channel.
 fn write_variable(asked: &Asked<'_>, name: &str, value: &str) -> Result<(), Fault> {
-    may(name, may_write(asked))?;
+    may(name, asked.site.shard.core.borrow().program.functions().may_write(rights(asked), name))?;
     let call = nowhere(asked);
     if !name.ends_with(')') {
         call.set_global(name, value);
@@ -103,17 +104,9 @@ fn variables(asked: &Asked<'_>) -> Result<Vec<(String, String)>, Fault> {
     asked.pairs("variables")
 }
 
-/// Programs reach functions that act on calls, and no others unless the site says `live_dangerously`.
-fn reached(asked: &Asked<'_>, is_plain: fn(&str) -> bool) -> fn(&str) -> bool {
-    if asked.site.shard.core.borrow().settings.live_dangerously { |_| true } else { is_plain }
-}
-
-/// Which functions may be read.
-fn may_read(asked: &Asked<'_>) -> fn(&str) -> bool {
-    reached(asked, capability::is_plain_to_read)
-}
-
-/// Which functions may be written.
-fn may_write(asked: &Asked<'_>) -> fn(&str) -> bool {
-    reached(asked, capability::is_plain_to_write)
+/// Programs reach functions that act on calls, and no others unless the site says `live_dangerously`; users with
+/// `read_only` set nothing.
+fn rights(asked: &Asked<'_>) -> Rights {
+    let dangerous = asked.site.shard.core.borrow().settings.live_dangerously;
+    Rights { sets: !asked.read_only, system: dangerous, outside: dangerous }
 }

@@ -170,6 +170,7 @@ fn a_measurement_of_translations_is_answered_when_it_is_over() {
             columns: 0,
             may_wait: true,
             may_reach_outside: true,
+            rights: dialplan::Rights::ALL,
             view: &mut desk.view,
         };
         assert_eq!(desk.cli.run(call), Answer::Later);

@@ -91,6 +91,7 @@ impl Desk {
             columns: 0,
             may_wait: false,
             may_reach_outside,
+            rights: if may_reach_outside { dialplan::Rights::ALL } else { dialplan::Rights::CALLS },
             view,
         };
         match self.cli.run(call) {

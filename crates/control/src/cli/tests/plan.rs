@@ -185,6 +185,7 @@ fn a_step_that_is_added_knows_the_functions_of_func_odbc() {
         syntax: "ODBC_LINES(id)".into(),
         synopsis: "Lines.".into(),
         body: dialplan::Body::Statement(std::sync::Arc::new(statement)),
+        reach: dialplan::Reach::OUTSIDE,
     };
     let mut tables = apps::table::tables();
     tables.functions = std::sync::Arc::new((*tables.functions).clone().with([row]));

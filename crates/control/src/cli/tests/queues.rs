@@ -45,6 +45,7 @@ fn a_long_list_comes_in_pages_and_queues_that_go_meanwhile_do_not_end_it() {
         columns: 0,
         may_wait: true,
         may_reach_outside: true,
+        rights: dialplan::Rights::ALL,
         view: &mut desk.view,
     };
     let Answer::Pages(pages) = desk.cli.run(call) else { panic!("it fits one page") };
