@@ -29,7 +29,7 @@ fn routines_before_and_after_the_answer() {
             "b that hangs up takes the leg away",
             "Dial(SIM/6002,20,b(sub^s^1))",
             "exten => s,1,Hangup()",
-            vec!["NOANSWER////0/", "h NOANSWER"],
+            vec!["NOANSWER/////", "h NOANSWER"],
         ),
         (
             "B on the caller",
