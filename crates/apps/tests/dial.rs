@@ -64,14 +64,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "",
         ),
-        (
-            "no such phone",
-            "Dial(SIM/6009,20)",
-            vec![],
-            vec![],
-            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
-            "",
-        ),
+        ("no such phone", "Dial(SIM/6009,20)", vec![], vec![], vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"], ""),
         (
             "no such technology",
             "Dial(NO/6009,20)",
@@ -680,7 +673,8 @@ fn c_tells_the_legs_of_an_answer_elsewhere_when_the_caller_gives_up() {
 
 #[test]
 fn rfc3326_3_1_legs_hear_that_the_call_was_answered_elsewhere_from_a_caller_who_was_told_so() {
-    for (cause, told) in [(Cause::ANSWERED_ELSEWHERE, 26), (Cause::USER_BUSY, 17), (Cause::INTERWORKING, 127)] {
+    for (cause, told) in [(Cause::ANSWERED_ELSEWHERE, 26), (Cause::USER_BUSY, 17), (Cause::INTERWORKING, 127)]
+    {
         let world = dialled(
             "exten => 1,1,Dial(SIM/6002&SIM/6003)",
             &[("6002", answers()), ("6003", answers())],
