@@ -59,10 +59,10 @@ fn a_call_begins_is_answered_bridged_and_ends_each_once() {
             "CHAN_START 6002",
             "ANSWER 6002",
             "ANSWER 6001",
-            "BRIDGE_ENTER 6001",
             "BRIDGE_ENTER 6002",
-            "BRIDGE_EXIT 6002",
+            "BRIDGE_ENTER 6001",
             "BRIDGE_EXIT 6001",
+            "BRIDGE_EXIT 6002",
             "HANGUP 6002",
             "CHAN_END 6002",
             "APP_END 6001 Dial",
@@ -88,7 +88,7 @@ fn a_call_begins_is_answered_bridged_and_ends_each_once() {
         assert_eq!(event_field(began, field), expected, "{field}");
     }
     let entered = &world.cels[6];
-    assert_eq!(entered.peer, "SIM/6001-00000000");
+    assert_eq!(entered.peer, "SIM/6002-00000001");
     assert!(entered.extra_json().starts_with("{\"bridge_id\":\""), "{}", entered.extra_json());
     assert!(entered.extra_json().ends_with("\"bridge_technology\":\"simple_bridge\"}"));
     let hung_up = &world.cels[12];
@@ -154,7 +154,7 @@ fn who_sends_the_other_elsewhere_is_told_with_where() {
         .map(|event| event.extra_json())
         .collect();
     assert_eq!(digits.len(), 4);
-    assert_eq!(digits[1], "{\"digit\":\"2\",\"duration_ms\":\"100\"}");
+    assert_eq!(digits[1], "{\"digit\":\"2\",\"duration_ms\":100}");
 }
 
 #[test]
@@ -166,9 +166,35 @@ fn a_leg_that_is_sent_on_and_sounds_are_told_of() {
     world.run();
     assert_eq!(of(&world, CelKind::Forward).extra_json(), "{\"forward\":\"SIM/6002\"}");
     assert!(of(&world, CelKind::Forward).channel.starts_with("SIM/6001"));
-    for kind in [CelKind::StreamBegin, CelKind::StreamEnd] {
-        let extra = of(&world, kind).extra_json();
-        assert!(extra.starts_with("{\"sound\":\"hello\",\"format\":\""), "{extra}");
+    let begun = of(&world, CelKind::StreamBegin).extra_json();
+    assert!(begun.starts_with("{\"sound\":\"hello\",\"format\":\""), "{begun}");
+    assert_eq!(of(&world, CelKind::StreamEnd).extra_json(), "");
+}
+
+#[test]
+fn music_is_a_stream_with_its_class() {
+    let mut world = site("exten => 1,1,Answer(0)\n same => n,MusicOnHold(default,2)", &[]);
+    call(&mut world, "1", &[(12_000, BYE)]);
+    world.run();
+    assert_eq!(of(&world, CelKind::StreamBegin).extra_json(), "{\"class\":\"default\"}");
+    assert_eq!(of(&world, CelKind::StreamEnd).extra_json(), "");
+}
+
+#[test]
+fn who_ended_a_call_is_named_where_it_ends() {
+    for (name, dialplan, acts, source) in [
+        ("the caller", "exten => 1,1,Dial(SIM/6002)", vec![(8000, BYE)], "SIM/6001-00000000"),
+        ("the dialplan, by Hangup()", "exten => 1,1,Hangup()", vec![], "dialplan/builtin"),
+    ] {
+        let mut world = site(dialplan, &[]);
+        call(&mut world, "1", &acts);
+        world.run();
+        let end = world
+            .cels
+            .iter()
+            .find(|event| event.kind == CelKind::Hangup && &*event.channel == "SIM/6001-00000000");
+        let extra = end.expect("the end of the caller").extra_json();
+        assert!(extra.contains(&format!("\"hangupsource\":\"{source}\"")), "{name}: {extra}");
     }
 }
 
@@ -236,7 +262,7 @@ fn a_pattern_reads_the_event() {
         (&began, "${CHANNEL(appname)}(${CHANNEL(appdata)})", "Dial(SIM/6002,20)"),
         (&began, "${CHANNEL(amaflags)}${CHANNEL(accountcode)}${userdeftype}", "3"),
         (&began, "${EXTEN} ${CONTEXT} ${CHANNEL} ${TOUPPER(x)}", "1 default SIM/6001-00000000 X"),
-        (&entered, "${BRIDGEPEER}", "SIM/6001-00000000"),
+        (&entered, "${BRIDGEPEER}", "SIM/6002-00000001"),
         (
             &entered,
             "${CSV_QUOTE(${eventextra})}",

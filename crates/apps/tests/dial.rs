@@ -37,7 +37,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,20)",
             vec![("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))]))],
             vec![],
-            vec!["BUSY////0/", "h BUSY"],
+            vec!["BUSY/////", "h BUSY"],
             "BUSY 0 SIM/6002-00000001",
         ),
         (
@@ -45,7 +45,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,20)",
             vec![("6002", phone(&[(500, Act::Hangup(Cause::NORMAL_CIRCUIT_CONGESTION))]))],
             vec![],
-            vec!["CONGESTION////0/", "h CONGESTION"],
+            vec!["CONGESTION/////", "h CONGESTION"],
             "FAILED 0 SIM/6002-00000001",
         ),
         (
@@ -53,7 +53,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,20)",
             vec![("6002", phone(&[(500, Act::Hangup(Cause::CALL_REJECTED))]))],
             vec![],
-            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "FAILED 0 SIM/6002-00000001",
         ),
         (
@@ -61,32 +61,25 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,20)",
             vec![("6002", refusing(Cause::SUBSCRIBER_ABSENT))],
             vec![],
-            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "",
         ),
-        (
-            "no such phone",
-            "Dial(SIM/6009,20)",
-            vec![],
-            vec![],
-            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
-            "",
-        ),
+        ("no such phone", "Dial(SIM/6009,20)", vec![], vec![], vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"], ""),
         (
             "no such technology",
             "Dial(NO/6009,20)",
             vec![],
             vec![],
-            vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"],
+            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "",
         ),
-        ("no technology", "Dial(6009)", vec![], vec![], vec!["CHANUNAVAIL////0/", "h CHANUNAVAIL"], ""),
+        ("no technology", "Dial(6009)", vec![], vec![], vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"], ""),
         (
             "nobody answers in time",
             "Dial(SIM/6002,2)",
             vec![("6002", answers())],
             vec![],
-            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            vec!["NOANSWER/////1000", "h NOANSWER"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -94,7 +87,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,1.25)",
             vec![("6002", answers())],
             vec![],
-            vec!["NOANSWER////1/1000", "h NOANSWER"],
+            vec!["NOANSWER/////1000", "h NOANSWER"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -102,7 +95,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,8^3)",
             vec![("6002", phone(&[]))],
             vec![],
-            vec!["CHANUNAVAIL////3/", "h CHANUNAVAIL"],
+            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "FAILED 0 SIM/6002-00000001",
         ),
         (
@@ -110,7 +103,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,^3)",
             vec![("6002", phone(&[]))],
             vec![],
-            vec!["CHANUNAVAIL////3/", "h CHANUNAVAIL"],
+            vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
             "FAILED 0 SIM/6002-00000001",
         ),
         (
@@ -118,7 +111,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,2^1.5)",
             vec![("6002", answers())],
             vec![],
-            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            vec!["NOANSWER/////1000", "h NOANSWER"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -126,7 +119,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,2^)",
             vec![("6002", answers())],
             vec![],
-            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            vec!["NOANSWER/////1000", "h NOANSWER"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -134,7 +127,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,20)",
             vec![("6002", phone(&[(500, Act::Hangup(Cause::NO_ANSWER))]))],
             vec![],
-            vec!["NOANSWER////0/", "h NOANSWER"],
+            vec!["NOANSWER/////", "h NOANSWER"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -186,7 +179,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
                 ("6003", phone(&[(700, Act::Hangup(Cause::USER_BUSY))])),
             ],
             vec![],
-            vec!["BUSY////0/", "h BUSY"],
+            vec!["BUSY/////", "h BUSY"],
             "BUSY 0 SIM/6002-00000001 | BUSY 0 SIM/6003-00000002",
         ),
         (
@@ -197,7 +190,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
                 ("6003", refusing(Cause::SUBSCRIBER_ABSENT)),
             ],
             vec![],
-            vec!["BUSY////0/", "h BUSY"],
+            vec!["BUSY/////", "h BUSY"],
             "BUSY 0 SIM/6002-00000001",
         ),
         (
@@ -205,7 +198,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002&SIM/6003,2)",
             vec![("6002", phone(&[(500, Act::Hangup(Cause::USER_BUSY))])), ("6003", answers())],
             vec![],
-            vec!["NOANSWER////2/1000", "h NOANSWER"],
+            vec!["NOANSWER/////1000", "h NOANSWER"],
             "BUSY 0 SIM/6002-00000001 | NO ANSWER 0 SIM/6003-00000002",
         ),
         (
@@ -229,7 +222,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             "Dial(SIM/6002,,H)",
             vec![("6002", answers())],
             vec![(2000, Act::Press('*'))],
-            vec!["CANCEL////2/1000", "h CANCEL"],
+            vec!["CANCEL/////1000", "h CANCEL"],
             "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
@@ -298,7 +291,7 @@ fn the_first_answer_wins_and_the_others_learn_that_it_was_answered_elsewhere() {
             "2000 SIM/6001-00000000 is answered",
         ],
     );
-    assert_eq!(ends(&world), ["ANSWER", "CANCEL", "CANCEL"]);
+    assert_eq!(ends(&world), ["CANCEL", "CANCEL", "ANSWER"]);
     let records: Vec<_> = world
         .cdrs
         .iter()
@@ -660,7 +653,7 @@ fn nothing_of_an_earlier_dial_shows_in_the_next() {
         &[("6002", talks())],
         &[],
     );
-    assert_eq!(noted(&world)[0], "CHANUNAVAIL////0/");
+    assert_eq!(noted(&world)[0], "CHANUNAVAIL/////");
 }
 
 #[test]
@@ -680,7 +673,8 @@ fn c_tells_the_legs_of_an_answer_elsewhere_when_the_caller_gives_up() {
 
 #[test]
 fn rfc3326_3_1_legs_hear_that_the_call_was_answered_elsewhere_from_a_caller_who_was_told_so() {
-    for (cause, told) in [(Cause::ANSWERED_ELSEWHERE, 26), (Cause::USER_BUSY, 16)] {
+    for (cause, told) in [(Cause::ANSWERED_ELSEWHERE, 26), (Cause::USER_BUSY, 17), (Cause::INTERWORKING, 127)]
+    {
         let world = dialled(
             "exten => 1,1,Dial(SIM/6002&SIM/6003)",
             &[("6002", answers()), ("6003", answers())],

@@ -29,7 +29,7 @@ fn routines_before_and_after_the_answer() {
             "b that hangs up takes the leg away",
             "Dial(SIM/6002,20,b(sub^s^1))",
             "exten => s,1,Hangup()",
-            vec!["NOANSWER////0/", "h NOANSWER"],
+            vec!["NOANSWER/////", "h NOANSWER"],
         ),
         (
             "B on the caller",
@@ -54,19 +54,19 @@ fn routines_before_and_after_the_answer() {
             "U CONGESTION",
             "Dial(SIM/6002,20,U(sub))",
             "exten => s,1,Set(GOSUB_RESULT=CONGESTION)\n same => n,Return()",
-            vec!["CONGESTION/SIM/6002-00000001/6002//3/1000", "h CONGESTION"],
+            vec!["CONGESTION/SIM/6002-00000001/6002///1000", "h CONGESTION"],
         ),
         (
             "U BUSY",
             "Dial(SIM/6002,20,U(sub))",
             "exten => s,1,Set(GOSUB_RESULT=BUSY)\n same => n,Return()",
-            vec!["BUSY/SIM/6002-00000001/6002//3/1000", "h BUSY"],
+            vec!["BUSY/SIM/6002-00000001/6002///1000", "h BUSY"],
         ),
         (
             "U CONTINUE",
             "Dial(SIM/6002,20,U(sub))",
             "exten => s,1,Set(GOSUB_RESULT=CONTINUE)\n same => n,Return()",
-            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+            vec!["ANSWER/SIM/6002-00000001/6002///1000", "h ANSWER"],
         ),
         (
             "U GOTO",
@@ -84,7 +84,7 @@ fn routines_before_and_after_the_answer() {
             "M CONTINUE, by MacroExit",
             "Dial(SIM/6002,20,M(greet))",
             "exten => s,1,Return()\n[macro-greet]\nexten => s,1,Set(MACRO_RESULT=CONTINUE)\n same => n,MacroExit()\n same => n,NoOp(not here)",
-            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+            vec!["ANSWER/SIM/6002-00000001/6002///1000", "h ANSWER"],
         ),
         ("M that does not exist is left out", "Dial(SIM/6002,20,M(none))", "", vec!["h ANSWER"]),
         ("U that hangs up", "Dial(SIM/6002,20,U(sub))", "exten => s,1,Hangup()", vec!["h ANSWER"]),
@@ -92,7 +92,7 @@ fn routines_before_and_after_the_answer() {
             "U while the called party hangs up, g",
             "Dial(SIM/6002,20,U(sub)g)",
             "exten => s,1,Wait(60)\n same => n,Return()",
-            vec!["ANSWER/SIM/6002-00000001/6002//3/1000", "h ANSWER"],
+            vec!["ANSWER/SIM/6002-00000001/6002///1000", "h ANSWER"],
         ),
     ];
     for (name, dial, sub, expected) in rows {

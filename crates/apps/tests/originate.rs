@@ -110,7 +110,7 @@ fn an_application_runs_and_then_the_call_ends() {
     };
     let (world, _) = placed(app("Playback", "hello"));
     assert!(world.transcript().contains(&"1000 #1 hears hello".to_owned()));
-    assert!(world.transcript().contains(&"2000 SIM/answers-00000000 ends with 16".to_owned()));
+    assert!(world.transcript().contains(&"2000 SIM/answers-00000000 ends with 0".to_owned()));
     let (world, _) = placed(app("Nonsense", ""));
     assert!(warnings(&world).iter().any(|line| line.contains("Nonsense")));
 }

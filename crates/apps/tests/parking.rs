@@ -221,7 +221,7 @@ fn a_lot_may_send_those_whom_nobody_fetches_elsewhere() {
         begin(&mut world, "6001", exten, &[(60_000, BYE)]);
         world.run();
         assert_eq!(noted(&world), [expected], "{context}");
-        in_order(&world, &[&format!("{after} SIM/6001-00000000 ends with 16")]);
+        in_order(&world, &[&format!("{after} SIM/6001-00000000 ends with 0")]);
     }
 }
 
@@ -232,7 +232,7 @@ fn who_dials_a_space_where_nobody_is_hears_that() {
         let mut world = parking(plan, &[lot()], false);
         begin(&mut world, "6001", exten, &[(60_000, BYE)]);
         world.run();
-        in_order(&world, &["0 #1 hears pbx-invalidpark", "1000 SIM/6001-00000000 ends with 16"]);
+        in_order(&world, &["0 #1 hears pbx-invalidpark", "1000 SIM/6001-00000000 ends with 0"]);
         assert!(noted(&world).is_empty());
     }
 }

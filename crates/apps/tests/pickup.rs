@@ -137,7 +137,7 @@ fn without_a_group_in_common_nothing_is_taken_and_that_is_heard() {
         let expected = if by == "*8" {
             "3000 SIM/6007-00000002 ends with 21"
         } else {
-            "3000 SIM/6007-00000002 ends with 16"
+            "3000 SIM/6007-00000002 ends with 0"
         };
         in_order(&world, &[expected]);
         at_rest(&world, by);

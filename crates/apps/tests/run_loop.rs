@@ -19,7 +19,7 @@ fn section5_a_step_follows_the_other_until_there_is_none_and_then_h() {
         steps(&world),
         ["100,1 Answer()", "100,2 Set(x=a,b)", "100,3 NoOp(a,b-100-default-3)", "h,1 NoOp(bye h)"]
     );
-    assert_eq!(world.transcript(), ["0 SIM/6001-00000000 is answered", "20 SIM/6001-00000000 ends with 16"]);
+    assert_eq!(world.transcript(), ["0 SIM/6001-00000000 is answered", "20 SIM/6001-00000000 ends with 0"]);
     let record = &world.cdrs[0];
     assert_eq!((record.dst.as_str(), record.last_app.as_str()), ("100", "NoOp"));
     assert_eq!(record.disposition, call::Disposition::Answered);
@@ -379,6 +379,16 @@ fn section5_autofallthrough_ends_as_the_last_dial_did() {
         (
             "without a status the call just ends",
             "exten => 1,1,NoOp()",
+            vec!["0 SIM/6001-00000000 ends with 0"],
+        ),
+        (
+            "an answered call as well",
+            "exten => 1,1,Answer(0)",
+            vec!["0 SIM/6001-00000000 is answered", "0 SIM/6001-00000000 ends with 0"],
+        ),
+        (
+            "Hangup() gives the cause of a usual end",
+            "exten => 1,1,Hangup()",
             vec!["0 SIM/6001-00000000 ends with 16"],
         ),
     ] {

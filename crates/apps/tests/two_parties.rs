@@ -50,12 +50,12 @@ fn an_answered_call_ends_with_h_when_either_hangs_up() {
 fn a_refused_call_goes_on_with_its_status_and_the_caller_is_told_the_cause() {
     for (name, phone, expected, cause) in [
         ("busy", acts(vec![(500, Act::Hangup(Cause::USER_BUSY))]), "BUSY 17", 17),
-        ("nobody is there", acts(vec![(500, Act::Ring)]), "NOANSWER 0", 16),
+        ("nobody is there", acts(vec![(500, Act::Ring)]), "NOANSWER 0", 0),
         (
             "not registered",
             Phone { acts: vec![], refuses: Some(Cause::SUBSCRIBER_ABSENT) },
             "CHANUNAVAIL 20",
-            20,
+            34,
         ),
     ] {
         let world = dialled(
