@@ -15,6 +15,7 @@ fn snapshot(name: &str, uniqueid: &str, linkedid: &str) -> Snapshot {
         language: "en".into(),
         account: String::new(),
         location: Location { context: "test".into(), exten: "200".into(), priority: 2 },
+        tech_cause: None,
     }
 }
 
@@ -31,7 +32,14 @@ fn step(channel: &Snapshot, application: &'static str) -> Notice {
 /// Alice dials bob, they talk, alice hangs up.
 fn call(tracer: &mut Tracer) -> Vec<Span> {
     let (alice, bob) = (snapshot("PJSIP/alice-1", "1.0", "1.0"), snapshot("PJSIP/bob-2", "1.1", "1.0"));
-    let bridge = BridgeId::new(3, 1);
+    let bridge = |count: usize| call::BridgeSnapshot {
+        id: BridgeId::new(3, 1),
+        uid: "bridge".into(),
+        used_for: call::BridgeUse::Call,
+        technology: "simple_bridge",
+        name: "".into(),
+        count,
+    };
     let dial = |end: bool| {
         let (caller, dest) = (Some(alice.clone()), bob.clone());
         match end {
@@ -39,8 +47,13 @@ fn call(tracer: &mut Tracer) -> Vec<Span> {
             true => Notice::DialEnd { caller, dest, status: "ANSWER", forward: None },
         }
     };
-    let enter = |channel: &Snapshot| Notice::BridgeEnter { bridge, count: 2, channel: channel.clone() };
-    let leave = |channel: &Snapshot| Notice::BridgeLeave { bridge, count: 1, channel: channel.clone() };
+    let enter = |channel: &Snapshot, count| Notice::BridgeEnter {
+        bridge: bridge(count),
+        channel: channel.clone(),
+        instead_of: None,
+    };
+    let leave =
+        |channel: &Snapshot, count| Notice::BridgeLeave { bridge: bridge(count), channel: channel.clone() };
     let hangup = |channel: &Snapshot, cause| Notice::Hangup { channel: channel.clone(), cause };
     for (at, notice) in [
         (10, Notice::NewChannel(alice.clone())),
@@ -51,10 +64,10 @@ fn call(tracer: &mut Tracer) -> Vec<Span> {
         (20, Notice::NewState(Snapshot { state: ChanState::Ringing, ..bob.clone() })),
         (30, Notice::NewState(bob.clone())),
         (31, dial(true)),
-        (32, enter(&alice)),
-        (33, enter(&bob)),
-        (90, leave(&bob)),
-        (91, leave(&alice)),
+        (32, enter(&alice, 1)),
+        (33, enter(&bob, 2)),
+        (90, leave(&bob, 1)),
+        (91, leave(&alice, 0)),
         (92, hangup(&bob, Cause::NORMAL_CLEARING)),
         (93, hangup(&alice, Cause::NORMAL_CLEARING)),
     ] {

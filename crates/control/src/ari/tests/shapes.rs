@@ -108,15 +108,22 @@ fn events_have_the_shape_of_their_models() {
     desk.world.shard.core.borrow_mut().notice(|core| {
         let channel = core.channels().next().map(|channel| channel.id)?;
         let leg = || core.snapshot(channel).map(Box::new);
-        let bridges = [base::BridgeId::new(1, 0), base::BridgeId::new(2, 0)];
+        let bridge = |slot: u32, uid: &str| call::BridgeSnapshot {
+            id: base::BridgeId::new(slot, 0),
+            uid: uid.into(),
+            used_for: call::BridgeUse::Call,
+            technology: "simple_bridge",
+            name: "".into(),
+            count: 2,
+        };
         Some(Notice::AttendedTransfer {
             transferer: leg()?,
             second: leg(),
             transferee: leg(),
             target: leg(),
             link: leg().zip(leg()),
-            bridges: bridges.map(|bridge| Some((bridge, 2))),
-            stays: Some(bridges[1]),
+            bridges: [Some(bridge(1, "first")), Some(bridge(2, "second"))],
+            stays: Some("second".into()),
             external: true,
         })
     });
