@@ -389,7 +389,7 @@ fn rfc3261_17_2_1_a_100_leaves_at_once_and_once_and_begins_no_dialog() {
                   CSeq: 1 INVITE\r\nContact: <sip:callee@10.0.0.2>\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n";
     stack.receive(udp(NAMES[1]), invite.as_bytes(), ms(0), &mut out);
     let Some(Output::Event(Event::Invite(incoming))) = out.pop() else { panic!("no INVITE") };
-    let accept = Accept { contact: CONTACTS[0], symmetric: true };
+    let accept = Accept { contact: CONTACTS[0], symmetric: true, unproved: false };
     let dialog = stack.accept_invite(&incoming, &accept, ms(0)).unwrap();
     stack.trying(dialog, ms(0), &mut out);
     stack.trying(dialog, ms(0), &mut out);
@@ -438,7 +438,7 @@ fn rfc3261_19_1_1_requests_of_a_dialog_name_both_sides_without_ports() {
         );
         stack.receive(udp(NAMES[1]), invite.as_bytes(), ms(0), &mut out);
         let Some(Output::Event(Event::Invite(incoming))) = out.pop() else { panic!("{name}: no INVITE") };
-        let accept = Accept { contact: CONTACTS[0], symmetric: true };
+        let accept = Accept { contact: CONTACTS[0], symmetric: true, unproved: false };
         let dialog = stack.accept_invite(&incoming, &accept, ms(0)).unwrap();
         stack.answer(dialog, &Answer::new(200), ms(0), &mut out).unwrap();
         out.clear();
