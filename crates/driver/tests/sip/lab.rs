@@ -447,7 +447,7 @@ impl Lab {
         let shard = self.shard.clone();
         let story = async move {
             let (first, second) = (Chan::new(shard.clone(), a), Chan::new(shard.clone(), b));
-            let _ = call::bridge_pair(&first, &second, call::BridgeLimits::default(), "Dial").await;
+            let _ = call::bridge_pair(&first, &second, call::BridgeLimits::default()).await;
             for id in [b, a] {
                 if shard.core.borrow().get(id).is_some_and(|channel| channel.goto.is_none()) {
                     shard.finish(id, Cause::NORMAL_CLEARING);

@@ -377,7 +377,7 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
         }
         let (was_y, was_x2, was_z) = (name(&lab, y), name(&lab, x2), name(&lab, z));
         lab.shard.core.borrow_mut().notices.clear();
-        let were = [x1, x2].map(|id| lab.shard.core.borrow().bridge_with(id));
+        let were = [x1, x2].map(|id| lab.shard.core.borrow().bridge_around(id));
         assert!(were.iter().all(Option::is_some) && were[0] != were[1]);
         // In its own words: its own tag is the from-tag of who reads it.
         let replaces = format!(
@@ -418,10 +418,11 @@ fn rfc5589_7_an_attended_transfer_connects_the_others_whoever_called_whom() {
         });
         assert_eq!(event, Some((Some(was_x2), was_y, Some(was_z))));
         let of = core.notices.iter().find_map(|notice| match notice {
-            Notice::AttendedTransfer { bridges, stays, .. } => Some((*bridges, *stays)),
+            Notice::AttendedTransfer { bridges, stays, .. } => Some((bridges.clone(), stays.clone())),
             _ => None,
         });
-        let stays = core.bridges().find(|(_, members)| !members.is_empty()).map(|(id, _)| id);
+        let stays = core.bridges().find(|(_, members)| !members.is_empty());
+        let stays = stays.and_then(|(id, _)| core.bridge_snapshot(id)).map(|bridge| bridge.uid);
         assert_eq!(of, Some((were, stays)), "the bridges that were, and the one in which they talk");
     }
 }
