@@ -55,11 +55,57 @@ fn check_step<'p>(
             remedy: format!("remove `noload => {module}.so` from modules.conf, or this step"),
         });
     }
+    check_expressions(step, concerns);
     match row.name {
         "Dial" => check_dial(step, concerns),
         "MixMonitor" | "Monitor" | "Record" | "MeetMe" => check_recording(step, row.name, concerns),
         _ => {}
     }
+}
+
+/// Functions whose value a caller, or whoever sent the message, has written.
+const OF_CALLERS: [&str; 7] =
+    ["CALLERID", "CONNECTEDLINE", "REDIRECTING", "PJSIP_HEADER", "SIP_HEADER", "MESSAGE", "MESSAGE_DATA"];
+
+/// What callers write and `$[…]` takes without quotation marks: it is read as operators there.
+fn check_expressions<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
+    for name in unquoted(&step.args) {
+        concerns.push(Concern {
+            step,
+            fatal: false,
+            message: format!(
+                "`${{{name}(…)}}` stands in `$[…]` without quotation marks: what a caller writes is read as operators"
+            ),
+            remedy: format!("write \"${{{name}(…)}}\", and the other side of the comparison in quotation marks too"),
+        });
+    }
+}
+
+/// Those of [`OF_CALLERS`] that stand in `$[…]` of a text and not between quotation marks, each once.
+fn unquoted(text: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    // What is open, innermost last: `$[` with whether a quotation mark is, or `${`.
+    let mut open: Vec<(u8, bool)> = Vec::new();
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let after_dollar = at > 0 && bytes.get(at - 1) == Some(&b'$');
+        match (byte, open.last_mut()) {
+            (b'[', _) if after_dollar => open.push((b'[', false)),
+            (b'{', last) if after_dollar => {
+                if last.is_some_and(|(kind, quoted)| *kind == b'[' && !*quoted) {
+                    let name =
+                        text.get(at + 1..).and_then(|rest| rest.split_once('(')).map_or("", |(name, _)| name);
+                    let named = OF_CALLERS.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+                    found.extend(named.filter(|name| !found.contains(name)));
+                }
+                open.push((b'{', false));
+            }
+            (b'"', Some((b'[', quoted))) => *quoted = !*quoted,
+            (b']', Some((b'[', false))) | (b'}', Some((b'{', _))) => drop(open.pop()),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn check_dial<'p>(step: &'p Step, concerns: &mut Vec<Concern<'p>>) {
@@ -100,4 +146,26 @@ fn literal(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted;
+
+    #[test]
+    fn what_callers_write_is_named_where_an_expression_reads_it() {
+        for (text, expected) in [
+            ("$[\"${CALLERID(name)}\" = \"boss\"]?yes", vec![]),
+            ("$[${CALLERID(name)} = boss]?yes", vec!["CALLERID"]),
+            ("$[\"${EXTEN}\" = \"1\" & ${callerid(num)} > 5]?yes", vec!["CALLERID"]),
+            ("$[${LEN(${CALLERID(name)})} > 3]?yes", vec![]),
+            ("${CALLERID(name)}?yes", vec![]),
+            ("$[ \"a\" : \"[a-z]\" & ${PJSIP_HEADER(read,X)}]", vec!["PJSIP_HEADER"]),
+            ("$[${EXTEN} = 100]?yes", vec![]),
+            ("x=${IF($[${CALLERID(num)}=1]?a:b)}$[${CALLERID(ani)}+1]", vec!["CALLERID"]),
+            ("$[", vec![]),
+        ] {
+            assert_eq!(unquoted(text), expected, "{text}");
+        }
+    }
 }
