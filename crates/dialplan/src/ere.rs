@@ -8,6 +8,8 @@
 //! match is what an anchored search finds last. Both are lazy automata with a bounded cache. A pattern that would fill
 //! it is simulated state by state, as long as that fits the budget.
 
+use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::fmt;
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -209,10 +211,33 @@ impl Regex {
     }
 }
 
+/// A pattern that a list is gone through with: all texts share one budget, and what does not fit it does not match.
+#[derive(Debug)]
+pub struct Matcher(RefCell<Searcher<Regex>>);
+
+impl Matcher {
+    /// Compiles a pattern.
+    pub fn new(pattern: &str) -> Result<Self, BadPattern> {
+        Ok(Self(RefCell::new(Searcher::new(Regex::new(pattern)?))))
+    }
+    /// Whether it matches somewhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.matches(text) == Ok(true)
+    }
+    /// The same; an error when the budget is gone.
+    pub fn matches(&self, text: &str) -> Result<bool, TooMuch> {
+        self.0.borrow_mut().is_match(text)
+    }
+    /// Begins another list: the budget is whole again, what the pattern has learned stays.
+    pub fn renew(&self) {
+        self.0.borrow_mut().left = WORK_MAX;
+    }
+}
+
 /// A pattern on its way through texts, with one budget for all of them.
 #[derive(Debug)]
-pub struct Searcher<'r> {
-    regex: &'r Regex,
+pub struct Searcher<R> {
+    regex: R,
     ahead: Cache,
     back: Cache,
     /// What the caches held when they were looked at last.
@@ -220,10 +245,10 @@ pub struct Searcher<'r> {
     left: u64,
 }
 
-impl<'r> Searcher<'r> {
+impl<R: Borrow<Regex>> Searcher<R> {
     /// One with the whole budget.
-    pub fn new(regex: &'r Regex) -> Self {
-        let (ahead, back) = (regex.ahead.create_cache(), regex.back.create_cache());
+    pub fn new(regex: R) -> Self {
+        let (ahead, back) = (regex.borrow().ahead.create_cache(), regex.borrow().back.create_cache());
         let made = ahead.memory_usage() + back.memory_usage();
         Self { regex, ahead, back, made, left: WORK_MAX }
     }
@@ -251,12 +276,14 @@ impl<'r> Searcher<'r> {
     /// Where the leftmost match begins.
     fn begin(&mut self, text: &str) -> Result<Option<usize>, TooMuch> {
         self.charge(text.len())?;
-        let found = self.regex.back.try_search_rev(&mut self.back, &Input::new(text));
+        let found = self.regex.borrow().back.try_search_rev(&mut self.back, &Input::new(text));
         self.charge_growth()?;
         match found {
             Ok(found) => Ok(found.map(|found| found.offset())),
             Err(_) => {
-                let machine = self.simulated(&self.regex.states, MatchKind::LeftmostFirst, text.len())?;
+                self.back.reset(&self.regex.borrow().back);
+                let states = self.regex.borrow().states.clone();
+                let machine = self.simulated(&states, MatchKind::LeftmostFirst, text.len())?;
                 Ok(machine.find(&mut machine.create_cache(), text).map(|found| found.start()))
             }
         }
@@ -265,12 +292,14 @@ impl<'r> Searcher<'r> {
     fn end(&mut self, text: &str, start: usize) -> Result<Option<usize>, TooMuch> {
         self.charge(text.len() - start)?;
         let input = Input::new(text).range(start..).anchored(Anchored::Yes);
-        let found = self.regex.ahead.try_search_fwd(&mut self.ahead, &input);
+        let found = self.regex.borrow().ahead.try_search_fwd(&mut self.ahead, &input);
         self.charge_growth()?;
         match found {
             Ok(found) => Ok(found.map(|found| found.offset())),
             Err(_) => {
-                let machine = self.simulated(&self.regex.states, MatchKind::All, text.len() - start)?;
+                self.ahead.reset(&self.regex.borrow().ahead);
+                let states = self.regex.borrow().states.clone();
+                let machine = self.simulated(&states, MatchKind::All, text.len() - start)?;
                 Ok(machine.find(&mut machine.create_cache(), input).map(|found| found.end()))
             }
         }
@@ -280,14 +309,14 @@ impl<'r> Searcher<'r> {
         let Some(start) = self.begin(text)? else { return Ok(None) };
         let Some(end) = self.end(text, start)? else { return Ok(None) };
         let mut groups = Vec::new();
-        if let Some(grouped) = &self.regex.grouped {
-            let machine = self.simulated(grouped, MatchKind::LeftmostFirst, end - start)?;
+        if let Some(grouped) = self.regex.borrow().grouped.clone() {
+            let machine = self.simulated(&grouped, MatchKind::LeftmostFirst, end - start)?;
             let mut captures = machine.create_captures();
             let text = text.as_bytes().get(..end).unwrap_or_default();
             let input = Input::new(text).range(start..).anchored(Anchored::Yes);
             machine.captures(&mut machine.create_cache(), input, &mut captures);
             let group = |n: u16| captures.get_group(n.into()).map(|span| span.range());
-            groups.extend((1..=self.regex.groups).map(group));
+            groups.extend((1..=self.regex.borrow().groups).map(group));
         }
         Ok(Some(Found { start, end, groups }))
     }

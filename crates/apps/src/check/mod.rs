@@ -3,6 +3,7 @@
 //! Names that do not exist are the loader's business; here are options, modules and functions, and [`uses`]: what steps
 //! name, for whoever knows the rest of the configuration.
 
+mod expressions;
 mod fixed;
 mod letters;
 mod names;
@@ -41,6 +42,7 @@ pub fn check<'p>(program: &'p Program, disabled: &BTreeSet<String>) -> Vec<Conce
         for step in context.extensions.iter().flat_map(|extension| &extension.steps) {
             let mut look = Look { program, step, disabled, concerns: &mut concerns };
             look.application(&step.name, &step.args, true);
+            look.expressions();
         }
     }
     concerns
@@ -57,6 +59,19 @@ struct Look<'a, 'p> {
 impl Look<'_, '_> {
     fn add(&mut self, kind: &'static str, fatal: bool, message: String, remedy: impl Into<String>) {
         self.concerns.push(Concern { step: self.step, fatal, kind, message, remedy: remedy.into() });
+    }
+
+    /// What callers write and `$[…]` takes without quotation marks: it is read as operators there.
+    fn expressions(&mut self) {
+        for name in expressions::unquoted(&self.step.args) {
+            let message = format!(
+                "`${{{name}(…)}}` stands in `$[…]` without quotation marks: what a caller writes is read as operators"
+            );
+            let remedy = format!(
+                "write \"${{{name}(…)}}\", and the other side of the comparison in quotation marks too"
+            );
+            self.add("expression", false, message, remedy);
+        }
     }
 
     /// Looks at an application, and once at those inside of it.

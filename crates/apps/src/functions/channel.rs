@@ -227,12 +227,12 @@ pub(super) fn read_channels(call: &Call, pattern: &str, out: &mut String) -> Rea
     let matcher = match pattern.trim() {
         "" => None,
         text => Some(
-            dialplan::ere::Regex::new(text)
+            dialplan::ere::Matcher::new(text)
                 .map_err(|_| Fault::new(format!("'{text}' is no regular expression")))?,
         ),
     };
     let names = call.chan.core(|core| {
-        let wanted = |name: &str| matcher.as_ref().is_none_or(|regex| regex.find(name).is_some());
+        let wanted = |name: &str| matcher.as_ref().is_none_or(|regex| regex.is_match(name));
         core.channels().filter(|c| wanted(&c.name)).map(|c| c.name.to_string()).collect::<Vec<_>>()
     });
     out.push_str(&names.join(" "));

@@ -142,11 +142,11 @@ pub(super) fn read_count(call: &Call, text: &str, out: &mut String) -> Read {
 pub(super) fn read_match_count(call: &Call, text: &str, out: &mut String) -> Read {
     let (group, category) = parts(text);
     let matcher = |pattern: &str| {
-        dialplan::ere::Regex::new(pattern)
+        dialplan::ere::Matcher::new(pattern)
             .map_err(|_| Fault::new(format!("'{pattern}' is no regular expression")))
     };
     let (group, category) = (matcher(group)?, matcher(category)?);
-    let number = count(call, |c, g| group.find(g).is_some() && category.find(c).is_some());
+    let number = count(call, |c, g| group.is_match(g) && category.is_match(c));
     out.push_str(&number.to_string());
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Event filters of a user: `eventfilter=` and the action `Filter`.
 
-use dialplan::ere::{BadPattern, Regex};
+use dialplan::ere::{BadPattern, Matcher};
+use std::cell::Cell;
+
 use store::config::manager::{EventFilter, FilterMethod};
 
 use super::events::Event;
@@ -17,16 +19,18 @@ pub(crate) struct Filters {
 /// One of them, its expression compiled.
 struct Filter {
     rule: EventFilter,
-    pattern: Option<Regex>,
+    pattern: Option<Matcher>,
+    /// Its pattern has taken more than its budget for one event: it takes no more work, and holds events back.
+    is_spent: Cell<bool>,
 }
 
 impl Filter {
     fn new(rule: EventFilter) -> Result<Self, BadPattern> {
         let pattern = match rule.method {
-            FilterMethod::Regex => Some(Regex::new(&rule.text)?),
+            FilterMethod::Regex => Some(Matcher::new(&rule.text)?),
             _ => None,
         };
-        Ok(Self { rule, pattern })
+        Ok(Self { rule, pattern, is_spent: Cell::new(false) })
     }
     fn matches(&self, name: &str, event: &str) -> bool {
         if self.rule.name.as_ref().is_some_and(|wanted| !wanted.eq_ignore_ascii_case(name)) {
@@ -44,13 +48,28 @@ impl Filter {
     fn compares(&self, value: &str) -> bool {
         let text = self.rule.text.as_str();
         match self.rule.method {
-            FilterMethod::Regex => self.pattern.as_ref().is_some_and(|pattern| pattern.find(value).is_some()),
+            FilterMethod::Regex => self.pattern.as_ref().is_some_and(|pattern| self.finds(pattern, value)),
             FilterMethod::Exact => value == text,
             FilterMethod::StartsWith => value.starts_with(text),
             FilterMethod::EndsWith => value.ends_with(text),
             FilterMethod::Contains => value.contains(text),
             FilterMethod::None => true,
         }
+    }
+}
+
+impl Filter {
+    /// Whether the pattern is in the value. One that has gone beyond its budget is in what the filter excludes, and in
+    /// nothing that it would let through.
+    fn finds(&self, pattern: &Matcher, value: &str) -> bool {
+        if !self.is_spent.get() {
+            pattern.renew();
+            match pattern.matches(value) {
+                Ok(found) => return found,
+                Err(_) => self.is_spent.set(true),
+            }
+        }
+        self.rule.excludes
     }
 }
 
@@ -104,6 +123,20 @@ mod tests {
             assert_eq!(set.passes("", event), passes, "{filters:?} {event:?}");
         }
         assert!(Filters::default().add("(").is_err());
+    }
+
+    #[test]
+    fn a_pattern_that_takes_too_much_work_holds_events_back_and_takes_no_more() {
+        let pattern = format!("(a|b)*a{}", "(a|b)".repeat(255));
+        let event: String = (0..20_000u32).map(|n| if n * n % 7 < 3 { 'a' } else { 'b' }).collect();
+        for text in [pattern.clone(), format!("!{pattern}")] {
+            let mut set = Filters::default();
+            set.add(&text).unwrap();
+            let passes = (0..3).map(|_| set.passes("", &event)).collect::<Vec<_>>();
+            if set.list.iter().any(|filter| filter.is_spent.get()) {
+                assert_eq!(passes, [false; 3], "{text}");
+            }
+        }
     }
 
     #[test]

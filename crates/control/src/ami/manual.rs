@@ -68,9 +68,16 @@ pub fn manual() -> String {
     );
     out.push_str(
         "\n## What needs the class system\n\n\
-         Getvar, Setvar, Status and the variables of Originate reach functions that act on calls. Functions that reach \
-         files, the environment or names of hosts need the class `system` as well, and so do writing the database and \
-         originating an application that is not in this list (or `live_dangerously = yes` in asterisk.conf):\n\n",
+         Getvar, Setvar, Status, AGI, the variables of Originate and `dialplan eval function` reach functions that act on \
+         calls. What reaches further is refused where it is evaluated, inside other functions and by the names of \
+         variables, too. Functions that reach mailboxes, queues or the DNS, and EVAL(), need the class `system` as well. \
+         Files, the environment, databases, locks, other servers and programs need `live_dangerously = yes` in \
+         asterisk.conf, whatever the class. A user without the class `call` sets nothing by reading: SET(), INC(), POP() \
+         and their kin are refused. The dialplan of the site itself has all rights.\n\n\
+         DBPut, DBDel and DBDelTree answer when the change is on the disk. All sessions together have two milliseconds of \
+         each turn of the server; what is sent beyond that waits for the next, up to 1 MiB a session.\n\n\
+         The class `system` (or `live_dangerously`) is needed for originating an application that is not in this list, \
+         too; arguments of a user with it may touch everything, as the application itself might:\n\n",
     );
     let _ = writeln!(out, "{}.", capability::PLAIN_APPLICATIONS.join(", "));
     out.push_str("\n## Actions\n");

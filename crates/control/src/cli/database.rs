@@ -47,7 +47,7 @@ impl Cli {
     fn database_put(&self, ask: &mut Ask<'_>) -> Said {
         let (family, key, value) = (ask.need("family"), ask.need("key"), ask.need("value"));
         if self.site.shard.core.borrow_mut().services.db.put(family, key, value) {
-            Said::done("Updated database successfully\n")
+            self.when_saved(ask, "Updated database successfully\n".to_owned())
         } else {
             Said::failed("Failed to update entry.\n")
         }
@@ -83,10 +83,34 @@ impl Cli {
         ask.show(data, text)
     }
 
+    /// Says so when what was changed is on the disk; at once to who cannot wait.
+    fn when_saved(&self, ask: &Ask<'_>, text: String) -> Said {
+        let is_saved = {
+            let db = &mut self.site.shard.core.borrow_mut().services.db;
+            let mark = db.mark();
+            db.is_saved(mark)
+        };
+        if is_saved || !ask.may_wait {
+            return Said::Done(text);
+        }
+        let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
+        let chan = call::Chan::new(self.site.shard.clone(), nobody);
+        let (finished, session) = (self.finished.clone(), ask.session);
+        let spawned = self.site.shard.spawn(None, async move {
+            let deadline = chan.now() + crate::DISK_WITHIN;
+            let (text, status) = match chan.saved(deadline).await {
+                true => (text, 0),
+                false => ("Changed, but it does not come to the disk.\n".to_owned(), 1),
+            };
+            finished.borrow_mut().push(super::Finished { session, text, status });
+        });
+        if spawned { Said::Later } else { Said::failed("There are too many stories.\n") }
+    }
+
     fn database_del(&self, ask: &mut Ask<'_>) -> Said {
         let (family, key) = (ask.need("family"), ask.need("key"));
         if self.site.shard.core.borrow_mut().services.db.delete(family, key) {
-            Said::done("Database entry removed.\n")
+            self.when_saved(ask, "Database entry removed.\n".to_owned())
         } else {
             Said::failed("Database entry does not exist.\n")
         }
@@ -100,7 +124,7 @@ impl Cli {
         }
         match self.site.shard.core.borrow_mut().services.db.delete_tree(family, key) {
             0 => Said::failed("Database entry does not exist.\n"),
-            count => Said::done(format!("{count} database entries removed.\n")),
+            count => self.when_saved(ask, format!("{count} database entries removed.\n")),
         }
     }
 }

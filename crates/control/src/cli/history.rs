@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use call::{Channel, Core};
-use dialplan::ere::Regex;
+use dialplan::ere::Matcher;
 use driver::sip::{Gist, HISTORY_MAX, Heard};
 use serde_json::{Value, json};
 
@@ -308,7 +308,7 @@ enum Expression {
     Not(Box<Expression>),
     Number(fn(&Told<'_>) -> i64, fn(&i64, &i64) -> bool, i64),
     Text(fn(&Told<'_>) -> String, bool, String),
-    Like(fn(&Told<'_>) -> String, Regex),
+    Like(fn(&Told<'_>) -> String, Matcher),
 }
 
 impl Expression {
@@ -319,7 +319,7 @@ impl Expression {
             Self::Not(one) => !one.holds(told),
             Self::Number(field, compare, value) => compare(&field(told), value),
             Self::Text(field, equal, value) => field(told).eq_ignore_ascii_case(value) == *equal,
-            Self::Like(field, pattern) => pattern.find(&field(told)).is_some(),
+            Self::Like(field, pattern) => pattern.is_match(&field(told)),
         }
     }
     fn parse(text: &str) -> Result<Self, String> {
@@ -443,7 +443,7 @@ impl Words<'_> {
         match operator.as_str() {
             "=" | "==" => Ok(Expression::Text(text, true, value)),
             "!=" => Ok(Expression::Text(text, false, value)),
-            "like" => Regex::new(&value)
+            "like" => Matcher::new(&value)
                 .map(|pattern| Expression::Like(text, pattern))
                 .map_err(|why| format!("'{}' is no regular expression: {}", clean(&value), why)),
             _ => Err(format!("'{}' does not compare text", clean(&operator))),

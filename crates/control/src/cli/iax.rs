@@ -138,7 +138,7 @@ impl Cli {
         };
         self.iax(|iax| {
             let mut rows = iax.peers(None);
-            rows.retain(|row| like.as_ref().is_none_or(|like| like.find(&row.name).is_some()));
+            rows.retain(|row| like.as_ref().is_none_or(|like| like.is_match(&row.name)));
             ask.show(
                 || json!({ "peers": rows.iter().map(peer_json).collect::<Vec<_>>() }),
                 || peers_text(&rows),
@@ -172,7 +172,7 @@ impl Cli {
             Err(said) => return said,
         };
         let snapshot = self.site.snapshot.borrow();
-        let fits = |name: &str| like.as_ref().is_none_or(|like| like.find(name).is_some());
+        let fits = |name: &str| like.as_ref().is_none_or(|like| like.is_match(name));
         let sight = self.site.iax_sight.borrow();
         let of_rows = sight.as_ref().map(|iax| iax.borrow().users_of_rows()).unwrap_or_default();
         let own = snapshot.iax.users.iter().map(|(name, user)| UserLine::of_file(name, user));
@@ -397,9 +397,9 @@ impl Cli {
 }
 
 /// The regular expression behind `like`.
-fn pattern(ask: &Ask<'_>) -> Result<Option<dialplan::ere::Regex>, Said> {
+fn pattern(ask: &Ask<'_>) -> Result<Option<dialplan::ere::Matcher>, Said> {
     let Some(text) = ask.arg("pattern") else { return Ok(None) };
-    dialplan::ere::Regex::new(text)
+    dialplan::ere::Matcher::new(text)
         .map(Some)
         .map_err(|_| Said::failed(format!("'{}' is no regular expression\n", clean(text))))
 }

@@ -51,7 +51,7 @@ options! {
     transmit_silence: YesNo = "no", "Send silence to who is answered and has nothing to hear: while it waits, dials, records, or hears another phone ring nowhere.";
     transcode_via_sln: YesNo = "yes", "Build transcoding paths over signed linear; always so here.",
         Ignored "*" "it is always so";
-    live_dangerously: YesNo = "no", "Let functions that touch files or the environment be used from the manager by users without class system.";
+    live_dangerously: YesNo = "no", "Let functions that reach files, the environment, databases, locks or programs be used from the manager and REST; without it they are the dialplan's alone, whatever the class of a user.";
     entityid: Text = "", "Identity of this system in MAC address form.";
     rtp_use_dynamic: YesNo = "yes", "Use dynamic RTP payload types for codecs that have no static one.",
         Ignored "*" "no format here needs it";

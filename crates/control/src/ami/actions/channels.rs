@@ -5,7 +5,7 @@ use core::time::Duration;
 use apps::Call;
 use base::{Cause, ChannelId, Digit};
 use call::{Chan, ChanEvent, Channel, Core, Snapshot, Steer};
-use dialplan::ere::Regex;
+use dialplan::ere::Matcher;
 
 use super::super::events;
 use super::super::packet::Message;
@@ -285,10 +285,10 @@ fn hangup(turn: &mut Turn<'_>) -> Done {
         shard.core.borrow_mut().request_hangup(id, cause);
         return turn.success("Channel Hungup");
     };
-    let pattern = Regex::new(pattern).map_err(|why| Refusal(format!("Regex error: {why}")))?;
+    let pattern = Matcher::new(pattern).map_err(|why| Refusal(format!("Regex error: {why}")))?;
     let found: Vec<(ChannelId, String)> = {
         let core = shard.core.borrow();
-        let matching = core.channels().filter(|channel| pattern.find(&channel.name).is_some());
+        let matching = core.channels().filter(|channel| pattern.is_match(&channel.name));
         matching.map(|channel| (channel.id, channel.name.to_string())).collect()
     };
     turn.begin_list("Channels hung up will follow");

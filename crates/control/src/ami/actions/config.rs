@@ -3,7 +3,7 @@
 
 use conf::edit::{Choice, Document, EditError, NewSection, Templates};
 use conf::{File, Findings, LoadError, Section};
-use dialplan::ere::Regex;
+use dialplan::ere::Matcher;
 use store::Folder;
 use store::editable::{Editable, FileError};
 
@@ -135,7 +135,7 @@ fn read(turn: &Turn<'_>) -> Result<File, Refusal> {
 /// Which sections an expression chooses: `NAME=expression,…`.
 struct Wanted {
     templates: Templates,
-    with: Vec<(String, Regex)>,
+    with: Vec<(String, Matcher)>,
 }
 
 impl Wanted {
@@ -151,7 +151,7 @@ impl Wanted {
                 };
                 continue;
             }
-            let pattern = Regex::new(value).map_err(|why| format!("Invalid filter: {why}"))?;
+            let pattern = Matcher::new(value).map_err(|why| format!("Invalid filter: {why}"))?;
             wanted.with.push((name.to_owned(), pattern));
         }
         Ok(wanted)
@@ -162,8 +162,7 @@ impl Wanted {
             Templates::With => true,
             Templates::Only => section.template,
         };
-        let has =
-            |(name, pattern): &(String, Regex)| section.all(name).any(|v| pattern.find(&v.value).is_some());
+        let has = |(name, pattern): &(String, Matcher)| section.all(name).any(|v| pattern.is_match(&v.value));
         kind && self.with.iter().all(has)
     }
 }
@@ -306,7 +305,7 @@ fn change(turn: &Turn<'_>, number: &str, document: &mut Document) -> Result<(), 
     let conditions: Vec<_> = wanted
         .with
         .iter()
-        .map(|(name, pattern)| (name.as_str(), move |value: &str| pattern.find(value).is_some()))
+        .map(|(name, pattern)| (name.as_str(), move |value: &str| pattern.is_match(value)))
         .collect();
     let with = conditions.iter().map(|(name, is)| (*name, is as &dyn Fn(&str) -> bool)).collect();
     let choice = Choice { templates: wanted.templates, with };

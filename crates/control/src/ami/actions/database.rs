@@ -1,14 +1,9 @@
 //! The database that dialplans read and write (`astdb`).
 
-use core::time::Duration;
-
 use super::super::packet::Message;
 use super::super::session::Busy;
 use super::super::table::{ActionRow, After, Done, Field, Turn, may, must};
 use super::super::{Later, Outcome};
-
-/// How long a change waits for the disk before the client is told that it has not come there.
-const WITHIN: Duration = Duration::from_secs(10);
 
 const FAMILY: Field = must("Family", "family");
 const KEY: Field = must("Key", "key");
@@ -85,13 +80,17 @@ fn get_tree(turn: &mut Turn<'_>) -> Done {
 
 fn put(turn: &mut Turn<'_>) -> Done {
     let (family, key) = (turn.need("Family")?, turn.need("Key")?);
-    let core = &mut *turn.site.shard.core.borrow_mut();
     let value = turn.get("Val").unwrap_or_default();
-    if !core.services.db.put(family, key, value) {
+    let is_put = {
+        let core = &mut *turn.site.shard.core.borrow_mut();
+        let is_put = core.services.db.put(family, key, value);
+        if is_put && family.eq_ignore_ascii_case("CustomDevstate") {
+            core.touched_devices.push(format!("Custom:{key}"));
+        }
+        is_put
+    };
+    if !is_put {
         return Err("Failed to update entry".into());
-    }
-    if family.eq_ignore_ascii_case("CustomDevstate") {
-        core.touched_devices.push(format!("Custom:{key}"));
     }
     acknowledge(turn, "Updated database successfully")
 }
@@ -125,7 +124,7 @@ fn acknowledge(turn: &mut Turn<'_>, text: &'static str) -> Done {
     let (later, session) = (turn.later.clone(), turn.id);
     let (chan, action_id) = (turn.call(None).chan, turn.action_id().map(str::to_owned));
     let spawned = turn.site.shard.spawn(None, async move {
-        let deadline = chan.now() + WITHIN;
+        let deadline = chan.now() + crate::DISK_WITHIN;
         let (kind, text) = match chan.saved(deadline).await {
             true => ("Success", text),
             false => ("Error", "Changed, but it does not come to the disk"),

@@ -2,7 +2,7 @@
 
 use apps::message;
 use call::{Mailbox, Sending, TextMessage};
-use dialplan::ere::Regex;
+use dialplan::ere::Matcher;
 use driver::sip::NotifyTo;
 
 use super::super::events;
@@ -255,7 +255,7 @@ fn status(turn: &mut Turn<'_>) -> Done {
 /// Mailboxes that `Mailbox` names: one, or between slashes all whose names an expression is found in.
 enum Meant {
     One(String),
-    Matching(Regex),
+    Matching(Matcher),
 }
 
 impl Meant {
@@ -264,13 +264,13 @@ impl Meant {
             let whole = if text.contains('@') { text.to_owned() } else { format!("{text}@default") };
             return Ok(Self::One(whole));
         };
-        let pattern = Regex::new(pattern).map_err(|why| format!("Regex error: {why}"))?;
+        let pattern = Matcher::new(pattern).map_err(|why| format!("Regex error: {why}"))?;
         Ok(Self::Matching(pattern))
     }
     fn takes(&self, name: &str) -> bool {
         match self {
             Self::One(one) => one == name,
-            Self::Matching(pattern) => pattern.find(name).is_some(),
+            Self::Matching(pattern) => pattern.is_match(name),
         }
     }
 }

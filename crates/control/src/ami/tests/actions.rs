@@ -718,3 +718,22 @@ fn the_dialplan_is_shown_with_those_who_are_registered() {
     let fields = ["Extension", "Priority", "Application", "AppData"].map(|name| field(item, name));
     assert_eq!(fields, ["6001", "1", "NoOp", "alice"].map(Some), "{text}");
 }
+
+#[test]
+fn a_change_of_the_database_is_acknowledged_when_it_is_on_the_disk() {
+    let mut desk = Desk::new("saved");
+    desk.login(1, "all");
+    desk.world.stop_disk(true);
+    assert_eq!(desk.act(1, "DBPut|Family: f|Key: k|Val: 1"), "");
+    desk.pass_to(100);
+    assert_eq!(desk.sent(1), "", "the disk has nothing yet");
+    desk.world.stop_disk(false);
+    desk.pass_to(200);
+    desk.tell();
+    assert_eq!(desk.sent(1), "Response: Success\r\nMessage: Updated database successfully\r\n\r\n");
+    desk.world.stop_disk(true);
+    assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), "");
+    desk.pass_to(20_000);
+    desk.tell();
+    assert!(desk.sent(1).starts_with("Response: Error"), "a disk that does not come is told");
+}
