@@ -102,9 +102,9 @@ pub fn run_once(path: &Path, line: &str, json: bool, out: &mut dyn Write, errors
         }
     };
     match client.run(line, json, 0, out) {
-        // Who asks for the end is answered by it, as scripts expect.
+        // Who asks for the end is answered by it, as scripts expect; a second answer says that it was called off.
         Ok(0) if stops(line) => {
-            while client.reply().is_ok() {}
+            while client.reply().is_ok_and(|reply| !matches!(reply, Reply::Done { .. })) {}
             0
         }
         Ok(status) => status,

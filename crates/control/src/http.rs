@@ -21,7 +21,7 @@ use crate::ari::AriRequest;
 use crate::base64;
 use crate::crowd::Crowd;
 use crate::metrics;
-use crate::site::Site;
+use crate::site::{Down, Site};
 use crate::socket::Output;
 use files::Sending;
 pub use files::{FILES_MAX, FileFolder, FileWish, Piece, Version};
@@ -382,7 +382,7 @@ impl Http {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 headers: String::new(),
-                body: status_page(&snapshot.http),
+                body: status_page(&snapshot.http, &self.site.down.borrow()),
             });
         }
         if let Some(taken) = static_file(&snapshot.http, request, path) {
@@ -547,7 +547,7 @@ fn static_file(http: &HttpGeneral, request: &httparse::Request<'_, '_>, path: &s
 }
 
 /// What the server is called and where it listens.
-fn status_page(http: &HttpGeneral) -> String {
+fn status_page(http: &HttpGeneral, down: &Down) -> String {
     let mut page = String::from(
         "<!DOCTYPE html>\n<html><head><title>Asterisk HTTP Status</title></head><body>\n<h2>Asterisk HTTP Status</h2>\n\
          <table>\n",
@@ -556,8 +556,8 @@ fn status_page(http: &HttpGeneral) -> String {
     for (name, value) in [
         ("Server", http.servername.clone()),
         ("Prefix", http.prefix.clone()),
-        ("Bind Address", address(http.address())),
-        ("SSL Bind Address", address(http.tls_address())),
+        ("Bind Address", address(http.address().filter(|_| !down.http))),
+        ("SSL Bind Address", address(http.tls_address().filter(|_| !down.https))),
     ] {
         page.push_str(&format!("<tr><td><i>{name}</i></td><td><b>"));
         escaped(&value, &mut page);

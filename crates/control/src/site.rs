@@ -4,6 +4,7 @@
 //! two turns, when nothing is borrowed.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -86,6 +87,18 @@ pub struct Counters {
     pub rows_written: u64,
     /// Rows that were lost: too many waited, or a database refused them.
     pub rows_lost: u64,
+}
+
+/// Listeners that the configuration asks for and that are off: their address cannot be had, or their certificate cannot be
+/// used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Down {
+    /// Transports of SIP, by their names.
+    pub transports: BTreeSet<String>,
+    /// HTTP.
+    pub http: bool,
+    /// HTTPS.
+    pub https: bool,
 }
 
 /// A codec in another process, for those who show it.
@@ -303,6 +316,8 @@ pub struct Site {
     pub databases: RefCell<Option<Rc<RefCell<dyn DatabaseLines>>>>,
     /// Tables of databases that call records go to.
     pub record_tables: RefCell<Vec<RecordLine>>,
+    /// Listeners that are off.
+    pub down: RefCell<Down>,
     /// What there is to see of the REST interface.
     pub ari: RefCell<crate::ari::Sight>,
 }
@@ -313,6 +328,10 @@ impl Site {
         let caches = self.caches.borrow().clone();
         let mut outcomes = caches.iter().map(|caches| caches.borrow_mut().change(cache, object, wish));
         outcomes.find(|outcome| *outcome != Err(CacheFault::NoCache)).unwrap_or(Err(CacheFault::NoCache))
+    }
+    /// Whether somebody has wished for an end that the engine has not looked at yet.
+    pub(crate) fn is_stop_wished(&self) -> bool {
+        self.wishes.borrow().iter().any(|wish| matches!(wish, Wish::Stop { .. }))
     }
     /// Puts a wish down.
     pub fn wish(&self, wish: Wish) {

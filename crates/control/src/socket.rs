@@ -362,6 +362,12 @@ impl Sessions {
         out.push(Output::Send(session, done(text, status)));
         self.advance(session, commands, out);
     }
+    /// Tells a client that waits beyond its answer that there is nothing more to wait for.
+    pub fn release(&self, session: u64, out: &mut Vec<Output>) {
+        if self.table.contains_key(&session) {
+            out.push(Output::Send(session, done("", 0)));
+        }
+    }
     /// Clients to whom a part of an answer is sent.
     pub fn reading(&self) -> impl Iterator<Item = u64> {
         self.table.iter().filter(|(_, open)| open.pages.is_some()).map(|(session, _)| *session)

@@ -96,6 +96,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         caches: RefCell::default(),
         databases: RefCell::default(),
         record_tables: RefCell::default(),
+        down: RefCell::default(),
         ari: RefCell::default(),
     })
 }

@@ -62,6 +62,8 @@ pub(crate) struct Fresh {
     opened: Vec<(SocketAddr, Socket)>,
     /// Places of sockets that were closed for them, and where those listened: one address is not bound twice.
     given_way: Vec<(usize, SocketAddr)>,
+    /// Why those cannot be opened that could not be before either.
+    pub(crate) still_absent: Vec<BindError>,
 }
 
 /// The sockets and the journal.
@@ -165,7 +167,7 @@ impl Iax {
                     self.absent.retain(|absent| absent != bind);
                     fresh.opened.push((*bind, socket));
                 }
-                Err(_) if self.absent.contains(bind) => {}
+                Err(error) if self.absent.contains(bind) => fresh.still_absent.push(error),
                 Err(error) => {
                     self.drop_fresh(net, fresh);
                     return Err(error);
@@ -274,7 +276,7 @@ impl Iax {
 
 /// A socket that is looked at as soon as something comes: a registration is three questions, and voice suffers from each wait.
 fn bind_prompt(net: &mut Net, bind: SocketAddr) -> Result<Socket, BindError> {
-    let socket = net.bind_udp(bind)?;
+    let socket = net.bind_udp_shared(bind)?;
     net.set_udp_prompt(socket);
     Ok(socket)
 }

@@ -151,6 +151,14 @@ impl Listeners {
         let refused = self.configure(net, binds, wires);
         refused.into_iter().chain(std::mem::take(&mut self.still_absent)).collect()
     }
+    /// Names of the transports that are off: without their address, or without a certificate that can be used.
+    pub(crate) fn down(&self) -> BTreeSet<String> {
+        let has_no_certificate = |bind: &Bind| {
+            bind.protocol == Protocol::Tls && self.wires.get(&bind.id).is_none_or(|wire| wire.tls.is_none())
+        };
+        let is_down = |bind: &&Bind| listens(bind) && (!self.has(bind) || has_no_certificate(bind));
+        self.order.iter().filter(is_down).map(|bind| bind.name.clone()).collect()
+    }
     /// What a reload could not open either, although it was to be open already.
     pub(crate) fn take_still_absent(&mut self) -> Vec<(String, BindError)> {
         std::mem::take(&mut self.still_absent)

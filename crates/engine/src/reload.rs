@@ -221,7 +221,10 @@ impl Engine {
             return self.refuse(module, said);
         }
         for (name, error) in self.listeners.take_still_absent() {
-            crate::start::log_shut(&self.site.shard, &name, &error);
+            crate::start::log_shut(&self.site.shard, &snapshot, &name, &error);
+        }
+        for error in &fresh.still_absent {
+            self.log(Level::Error, "chan_iax2", &crate::start::iax_bind_line(error));
         }
         let now = Clock.now();
         let site = self.site.clone();
@@ -282,6 +285,7 @@ impl Engine {
         site.reloaded_wall.set(i64::try_from(Clock.wall().as_secs()).unwrap_or(i64::MAX));
         self.managers.configure(&mut self.net, &site, &wires);
         self.web.configure(&mut self.net, &site, &wires);
+        self.note_down();
     }
 
     /// What ran goes on, and everybody hears why.

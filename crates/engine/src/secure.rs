@@ -191,6 +191,10 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    /// Whether it listens anywhere.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
     /// Whether this is its listener.
     pub(crate) fn is(&self, listener: ListenerId) -> bool {
         self.open.is_some_and(|(_, own)| own == listener)

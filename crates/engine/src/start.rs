@@ -131,7 +131,7 @@ pub(crate) fn fill_secret(bytes: &mut [u8]) {
 impl Engine {
     /// Starts everything but the loop. The process's own threads begin here.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let (mut snapshot, mut findings) = Snapshot::load(&options.place).map_err(|findings| {
+        let (mut snapshot, mut findings) = Snapshot::start(&options.place).map_err(|findings| {
             StartError::Configuration(findings.iter().map(ToString::to_string).collect())
         })?;
         let media_io = media_io(&snapshot, options.workers);
@@ -250,7 +250,7 @@ impl Engine {
         let mut listeners = Listeners::default();
         let wires = Wires::read(&snapshot, &mut findings);
         let shut = listeners.begin(&mut net, &sip.borrow().config().binds.clone(), &wires);
-        shut.iter().for_each(|(name, error)| log_shut(&shard, name, error));
+        shut.iter().for_each(|(name, error)| log_shut(&shard, &snapshot, name, error));
         let clocks = Clocks { now: Clock.now(), wall: Clock.wall() };
         let (registrations, restored) =
             Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), rows.is_some(), clocks)
@@ -308,7 +308,7 @@ impl Engine {
         engine.externals = externals;
         engine.mail = Some(mail);
         engine.open_control(&socket, snapshot.asterisk.control_mode())?;
-        give_away(&socket, &snapshot.asterisk.files)?;
+        give_away(&shard, &socket, &snapshot.asterisk.files);
         engine.open_manager(&snapshot, &wires);
         engine.take_capture(&snapshot);
         engine.take_statistics(&snapshot);
@@ -330,21 +330,30 @@ impl Engine {
     }
 }
 
-/// The control socket goes to whom asterisk.conf names.
-fn give_away(socket: &Path, files: &store::config::asterisk::ControlFiles) -> Result<(), StartError> {
+/// The control socket goes to whom asterisk.conf names; where that cannot be, it stays with the user of the process, which
+/// the log says.
+fn give_away(shard: &Shard, socket: &Path, files: &store::config::asterisk::ControlFiles) {
     let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
     let (owner, group) = (named(&files.astctlowner), named(&files.astctlgroup));
     if owner.is_none() && group.is_none() {
-        return Ok(());
+        return;
     }
-    io::process::own(socket, owner.as_deref(), group.as_deref()).map_err(|why| {
-        let place = files.origin.place_of(if owner.is_some() { "astctlowner" } else { "astctlgroup" });
-        part(
-            &format!("{place}: control socket {}", socket.display()),
-            why,
-            "name a group that the user Strowger runs as belongs to, or remove the line",
-        )
-    })
+    let owns = |owner: Option<&str>, group: Option<&str>| io::process::own(socket, owner, group);
+    // One of them that does not exist is no reason to keep the socket from the other.
+    for (option, given) in [
+        ("astctlowner", owner.as_deref().map(|owner| owns(Some(owner), None))),
+        ("astctlgroup", group.as_deref().map(|group| owns(None, Some(group)))),
+    ] {
+        if let Some(Err(why)) = given {
+            let line = format!(
+                "{}: the control socket {} stays as it is: {why}; name a group that the user Strowger runs as belongs to, or \
+                 remove the line",
+                files.origin.place_of(option),
+                socket.display()
+            );
+            shard.core.borrow_mut().log(call::Level::Error, "strowger", &line);
+        }
+    }
 }
 
 /// What moves the packets, while the process has its privileges.
@@ -487,12 +496,13 @@ fn start_iax(
 }
 
 /// What is said of a transport of SIP that is off because its address cannot be had.
-pub(crate) fn log_shut(shard: &Shard, name: &str, error: &BindError) {
+pub(crate) fn log_shut(shard: &Shard, snapshot: &Snapshot, name: &str, error: &BindError) {
     let line = format!(
-        "Transport '{name}' could not be started: cannot bind {} {}: {}; {}",
+        "Transport '{name}' could not be started: {} ({} {}, {}; {})",
+        error.error,
         error.protocol,
         error.addr,
-        error.error,
+        bind_place(snapshot, name),
         error.remedy()
     );
     shard.core.borrow_mut().log(call::Level::Error, "res_pjsip", &line);
@@ -501,10 +511,10 @@ pub(crate) fn log_shut(shard: &Shard, name: &str, error: &BindError) {
 /// What is said of an address of iax.conf that cannot be had.
 pub(crate) fn iax_bind_line(error: &BindError) -> String {
     format!(
-        "Unable to create network socket: {} {}: {}; {}",
+        "Unable to create network socket: {} ({} {}, iax.conf; {})",
+        error.error,
         error.protocol,
         error.addr,
-        error.error,
         error.remedy()
     )
 }
@@ -551,6 +561,7 @@ fn site(
         caches: RefCell::default(),
         databases: RefCell::new(None),
         record_tables: RefCell::default(),
+        down: RefCell::default(),
         ari: RefCell::default(),
     })
 }
@@ -648,14 +659,15 @@ fn music_list(class: &MusicClass, data: &Path) -> Option<MusicList> {
     }
 }
 
+/// The line that says where a transport of SIP listens.
+fn bind_place(snapshot: &Snapshot, name: &str) -> String {
+    let transport = snapshot.pjsip.transports.get(name);
+    transport.map(|transport| transport.origin.place_of("bind").to_string()).unwrap_or_default()
+}
+
 /// A bind that failed, with the line that asked for it.
 pub(crate) fn bind_error(snapshot: &Snapshot, name: &str, error: &BindError) -> StartError {
-    let place = snapshot
-        .pjsip
-        .transports
-        .get(name)
-        .map(|t| t.origin.place_of("bind").to_string())
-        .unwrap_or_default();
+    let place = bind_place(snapshot, name);
     let why = format!("cannot bind {} {}: {}", error.protocol, error.addr, error.error);
     part(&format!("{place}: transport '{name}'"), why, error.remedy())
 }

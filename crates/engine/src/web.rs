@@ -92,11 +92,7 @@ impl Web {
     /// Listens when something is served; not where it did before, if that changed.
     pub(crate) fn listen(&mut self, net: &mut Net, snapshot: &Snapshot, wires: &Wires) -> Vec<Shut> {
         let http = &snapshot.http;
-        let served = snapshot.prometheus.enabled
-            || snapshot.manager.is_on_the_web()
-            || snapshot.ari.is_served()
-            || snapshot.pjsip.has_websockets()
-            || http.has_pages();
+        let served = Self::is_served(snapshot);
         let plain = http.address().filter(|_| served);
         let plain = self.plain.listen(net, plain, FlowKind::Http, None);
         let secure = http.tls_address().filter(|_| served && wires.http.is_some());
@@ -106,6 +102,21 @@ impl Web {
         let plain = plain.err().map(|error| shut("http server", "bindport", error));
         let secure = secure.err().map(|error| shut("https server", "tlsbindaddr", error));
         plain.into_iter().chain(secure).collect()
+    }
+    /// Whether HTTP and HTTPS are off although they are asked for.
+    pub(crate) fn down(&self, snapshot: &Snapshot) -> (bool, bool) {
+        let served = Self::is_served(snapshot);
+        let is_down = |asked: bool, door: &Door| served && asked && !door.is_open();
+        let http = &snapshot.http;
+        (is_down(http.address().is_some(), &self.plain), is_down(http.tls_address().is_some(), &self.secure))
+    }
+    /// Whether there is anything to serve.
+    fn is_served(snapshot: &Snapshot) -> bool {
+        snapshot.prometheus.enabled
+            || snapshot.manager.is_on_the_web()
+            || snapshot.ari.is_served()
+            || snapshot.pjsip.has_websockets()
+            || snapshot.http.has_pages()
     }
     /// After a reload: a listener that cannot be opened is said, and the calls go on.
     pub(crate) fn configure(&mut self, net: &mut Net, site: &Rc<Site>, wires: &Wires) {

@@ -31,7 +31,7 @@ use flow::{Flows, Limit, Phase};
 use listen::Listeners;
 use moderation::Moderation;
 use tls::Session;
-use udp::Udp;
+use udp::{Sharing, Udp};
 
 pub use event::{
     Close, Closing, FlowId, FlowKind, Keepalive, Limits, ListenerId, NetEvent, NetStats, Peer, Signal, Token,
@@ -131,7 +131,12 @@ impl Net {
 
     /// Binds a UDP socket. Port 0 lets the kernel choose; `udp_addr` tells.
     pub fn bind_udp(&mut self, addr: SocketAddr) -> Result<TransportId, BindError> {
-        self.udp.bind(&self.epoll, addr)
+        self.udp.bind(&self.epoll, addr, Sharing::Own)
+    }
+    /// Binds a UDP socket beside those of other processes that share the address too; the kernel hands what comes to the
+    /// last of them.
+    pub fn bind_udp_shared(&mut self, addr: SocketAddr) -> Result<TransportId, BindError> {
+        self.udp.bind(&self.epoll, addr, Sharing::Shared)
     }
     /// The address of a bind, with the port the kernel chose.
     pub fn udp_addr(&self, transport: TransportId) -> Option<SocketAddr> {

@@ -22,4 +22,4 @@ pub mod voicemail;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;
-pub use snapshot::{Examined, Kept, Snapshot, Where, check, examine};
+pub use snapshot::{CORE_FILES, Examined, Kept, Snapshot, Where, check, examine, is_core_file};

@@ -154,6 +154,8 @@ pub struct Snapshot {
     pub realtime: Realtime,
     /// `extensions.conf`, sections as written; the dialplan compiles them.
     pub extensions: File,
+    /// Files that are refused as a whole: what they configure is off.
+    pub refused: Vec<String>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
     place: Where,
@@ -174,7 +176,13 @@ impl Snapshot {
     /// Reads everything. `Ok` comes with what is worth saying, errors of single objects included; `Err` means that a file
     /// is refused as a whole and there is no configuration.
     pub fn load(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(place, &[], &Arc::default())
+        Self::load_with(place, &[], &Arc::default(), Gaps::None)
+    }
+
+    /// As [`Self::load`], for a start: what a refused file configures is off, and everything else runs, unless it is one of
+    /// [`CORE_FILES`].
+    pub fn start(place: &Where) -> Result<(Arc<Self>, Findings), Findings> {
+        Self::load_with(place, &[], &Arc::default(), Gaps::BesideCore)
     }
 
     /// As [`Self::load`], with `rows` of databases as further sections of `pjsip.conf`, and what is `kept` there of the other
@@ -183,17 +191,23 @@ impl Snapshot {
         place: &Where,
         rows: &[Section],
         kept: &Arc<Kept>,
+        gaps: Gaps<'_>,
     ) -> Result<(Arc<Self>, Findings), Findings> {
         let mut findings = Findings::new();
-        let snapshot = match place {
+        let read = match place {
             Where::Site(path) => load_site(path, (rows, kept), &mut findings),
-            Where::Dir(dir) => load_dir(dir, None, (rows, kept), &mut findings),
-            Where::Looked { folder, exec } => load_dir(folder, Some(*exec), (rows, kept), &mut findings),
+            Where::Dir(dir) => read_dir(dir, None, (rows, kept), &mut findings),
+            Where::Looked { folder, exec } => read_dir(folder, Some(*exec), (rows, kept), &mut findings),
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
-        match snapshot {
-            Some(mut snapshot) => {
+        match read.filter(|(_, refused)| refused.iter().all(|file| gaps.allow(file))) {
+            Some((mut snapshot, refused)) => {
+                for file in &refused {
+                    let message = "the file is refused as a whole: what it configures is off";
+                    findings.error(&Place::new(file.clone(), 0), message, "correct it, and reload");
+                }
+                snapshot.refused = refused;
                 snapshot.place = place.clone();
                 snapshot.kept = kept.clone();
                 Ok((Arc::new(snapshot), findings))
@@ -202,19 +216,19 @@ impl Snapshot {
         }
     }
 
-    /// Reads everything again from the same place.
+    /// Reads everything again from the same place. Files that are refused as before stay off; another one refuses all.
     pub fn reload(&self) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load(&self.place)
+        self.reload_with(&[])
     }
 
     /// As [`Self::reload`], with `rows` of databases as further sections of `pjsip.conf`.
     pub fn reload_with(&self, rows: &[Section]) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(&self.place, rows, &self.kept)
+        Self::load_with(&self.place, rows, &self.kept, Gaps::AsBefore(&self.refused))
     }
 
     /// The same, with what databases have of the other files.
     pub fn reload_kept(&self, rows: &[Section], kept: &Kept) -> Result<(Arc<Self>, Findings), Findings> {
-        Self::load_with(&self.place, rows, &Arc::new(kept.clone()))
+        Self::load_with(&self.place, rows, &Arc::new(kept.clone()), Gaps::AsBefore(&self.refused))
     }
 
     /// Whether a file changed, appeared or went since this was read. Files with `#exec` always count as changed.
@@ -281,10 +295,41 @@ fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
+/// Files without which nothing starts: they say where everything lies, what runs at all, and who may use the control socket.
+pub const CORE_FILES: [&str; 3] = ["asterisk.conf", "modules.conf", "cli_permissions.conf"];
+
+/// Whether nothing starts while this file, by its path, is refused.
+pub fn is_core_file(path: &str) -> bool {
+    let name = Path::new(path).file_name();
+    CORE_FILES.iter().any(|core| name == Some(std::ffi::OsStr::new(core)))
+}
+
+/// Which files may be refused as a whole without refusing the configuration.
+#[derive(Debug, Clone, Copy)]
+enum Gaps<'a> {
+    None,
+    BesideCore,
+    AsBefore(&'a [String]),
+}
+
+impl Gaps<'_> {
+    fn allow(self, file: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::BesideCore => !is_core_file(file),
+            Self::AsBefore(before) => before.iter().any(|known| known == file),
+        }
+    }
+}
+
 /// What databases have of a configuration: sections of `pjsip.conf`, and what they keep of other files.
 type Brought<'a> = (&'a [Section], &'a Arc<Kept>);
 
-fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
+fn load_site(
+    path: &Path,
+    (rows, kept): Brought<'_>,
+    findings: &mut Findings,
+) -> Option<(Snapshot, Vec<String>)> {
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
@@ -304,17 +349,7 @@ fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) ->
     };
     asterisk.directories.astetcdir = etc.clone();
     reading.source = Box::new(Overlay { kept: kept.clone(), folder: Folder::new(etc) });
-    reading.finish(asterisk)
-}
-
-fn load_dir(
-    dir: &Path,
-    looked: Option<bool>,
-    brought: Brought<'_>,
-    findings: &mut Findings,
-) -> Option<Snapshot> {
-    let read = read_dir(dir, looked, brought, findings);
-    read.and_then(|(snapshot, refused)| refused.is_empty().then_some(snapshot))
+    Some(reading.complete(asterisk))
 }
 
 /// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; beside it the files that were
@@ -353,11 +388,11 @@ fn read_dir(
     Some((snapshot, refused))
 }
 
-fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
+fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<(Snapshot, Vec<String>)> {
     let mut reading = Reading::new(Box::new(defaults.source()), false, findings);
     let file = reading.file("asterisk.conf");
     let asterisk = reading.asterisk(file);
-    reading.finish(asterisk)
+    Some(reading.complete(asterisk))
 }
 
 /// A folder, of which some files lie in databases.
@@ -568,11 +603,6 @@ impl<'a> Reading<'a> {
     }
 
     /// The snapshot, unless a file was refused.
-    fn finish(self, asterisk: Asterisk) -> Option<Snapshot> {
-        let (snapshot, refused) = self.complete(asterisk);
-        refused.is_empty().then_some(snapshot)
-    }
-
     /// The snapshot, with gaps where files were refused; those beside it.
     fn complete(mut self, asterisk: Asterisk) -> (Snapshot, Vec<String>) {
         let acls = self.read("acl.conf", NamedAcls::read);
@@ -658,6 +688,7 @@ impl<'a> Reading<'a> {
             minivm: self.minivm(),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
+            refused: Vec::new(),
             restrictions: restrictions.unwrap_or_default(),
             prometheus,
             acls,

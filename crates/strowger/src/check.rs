@@ -15,7 +15,7 @@ enum Verdict {
     Whole,
     /// It starts, and so many things that are used do not work.
     InPart(usize),
-    /// It does not start: these files are refused.
+    /// It does not start: these files of the core are refused.
     Refused(Vec<String>),
     /// It starts and serves nobody, because of this.
     Nobody(String),
@@ -72,8 +72,10 @@ pub fn run(folder: &Path, (json, exec): (bool, bool)) -> anyhow::Result<u8> {
         None => (Vec::new(), None),
     };
     let errors = remarks.iter().filter(|remark| remark.used && remark.finding.level == Level::Error).count();
-    let verdict = match (refused.is_empty(), nobody, errors) {
-        (false, ..) => Verdict::Refused(refused),
+    let errors = errors.max(refused.len());
+    let core: Vec<String> = refused.into_iter().filter(|file| store::is_core_file(file)).collect();
+    let verdict = match (core.is_empty(), nobody, errors) {
+        (false, ..) => Verdict::Refused(core),
         (_, Some(why), _) => Verdict::Nobody(why),
         (_, None, 0) => Verdict::Whole,
         (_, None, errors) => Verdict::InPart(errors),

@@ -200,16 +200,48 @@ fn an_endpoint_that_a_reload_takes_away_keeps_its_call_and_gets_no_other() {
 }
 
 #[test]
-fn core_stop_gracefully_waits_for_the_last_call_and_lets_no_new_one_in() {
-    let mut server = Server::start(site("graceful"));
-    let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
-    alice.must_call("100");
-    server.cli("core stop gracefully");
-    let refused = bob.call("100");
-    assert_eq!(refused.status(), Some(503), "{}", refused.text());
-    assert!(server.alive());
-    alice.hang_up();
-    assert_eq!(server.ended(), Some(0));
+fn who_asks_for_the_end_waits_for_it_and_calls_are_waited_for() {
+    for (line, said, new_call) in [
+        ("core stop gracefully", "", 503),
+        ("core stop when convenient", "Waiting for inactivity to perform halt\n", 200),
+    ] {
+        let mut server = Server::start(site("graceful"));
+        let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
+        alice.must_call("100");
+        std::thread::scope(|scope| {
+            let (server, wanted) = (&server, || server.call(&["-rx", line]));
+            // One that is called off lets its client go, and calls come in again.
+            let first = scope.spawn(wanted);
+            until_stopping(server, 1);
+            server.cli("core abort shutdown");
+            let output = first.join().expect("it ends");
+            assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), said.into()), "{line}");
+            bob.must_call("100");
+            bob.hang_up();
+            let second = scope.spawn(wanted);
+            until_stopping(server, 2);
+            assert_eq!(bob.call("100").status(), Some(new_call), "{line}");
+            if new_call == 200 {
+                bob.hang_up();
+            }
+            assert!(!second.is_finished(), "{line}: a call is up");
+            alice.hang_up();
+            let output = second.join().expect("it ends");
+            assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), said.into()), "{line}");
+            assert!(
+                !server.site.place.join("run/asterisk.ctl").exists()
+                    || !server.run("core show uptime").status.success()
+            );
+        });
+        assert_eq!(server.ended(), Some(0), "{line}");
+    }
+}
+
+/// Waits until the server has heard for the `nth` time of an end that somebody wants.
+fn until_stopping(server: &Server, nth: usize) {
+    wait::until_true("the end is wanted", || {
+        server.log().matches("waits until no call is up").count() == nth
+    });
 }
 
 #[test]
@@ -301,17 +333,20 @@ fn several_binds_serve_side_by_side() {
 }
 
 #[test]
-fn a_port_in_use_is_said_with_file_line_and_remedy() {
+fn a_port_in_use_is_said_with_file_line_and_remedy_and_everything_else_runs() {
     for protocol in ["udp", "tcp"] {
         let site = site(protocol);
         let _udp = (protocol == "udp").then(|| UdpSocket::bind(site.sip).expect("the port is free"));
         let _tcp = (protocol == "tcp").then(|| TcpListener::bind(site.sip).expect("the port is free"));
-        let refused = Server::try_start(site).expect_err("it starts although the port is taken");
-        assert!(refused.code.is_some_and(|code| code != 0), "{refused:?}");
-        let said = &refused.said;
-        let line = said.lines().find(|line| line.contains("pjsip.conf:"));
-        assert!(line.is_some_and(|line| line.contains("5060")), "no file, line and port in:\n{said}");
-        assert!(said.contains("; "), "no remedy in:\n{said}");
+        let mut server = Server::start(site);
+        server.until_logged(&[
+            "ERROR",
+            "could not be started: Address already in use",
+            "pjsip.conf:",
+            "5060",
+            "; ",
+        ]);
+        server.assert_healthy();
     }
 }
 

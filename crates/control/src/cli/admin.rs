@@ -324,7 +324,9 @@ impl Cli {
         let snapshot = self.site.snapshot.borrow();
         let http = &snapshot.http;
         let address = |address: Option<std::net::SocketAddr>| address.map(|address| address.to_string());
-        let (plain, tls) = (address(http.address()), address(http.tls_address()));
+        let down = self.site.down.borrow();
+        let plain = address(http.address().filter(|_| !down.http));
+        let tls = address(http.tls_address().filter(|_| !down.https));
         let mut paths: Vec<(String, &str)> = Vec::new();
         if snapshot.manager.is_on_the_web() {
             let what = "Manager Interface";

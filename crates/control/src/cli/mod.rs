@@ -258,6 +258,8 @@ pub struct Cli {
     waiting: RefCell<Vec<codecs::Waiting>>,
     /// What those hear who wait for a database.
     finished: Rc<RefCell<Vec<Finished>>>,
+    /// Single commands that asked for the end, and wait for it.
+    awaiting_end: RefCell<Vec<u64>>,
 }
 
 /// The answer to a command that was told to come later.
@@ -286,7 +288,13 @@ impl Cli {
             debug: level(debug),
             waiting: RefCell::default(),
             finished: Rc::default(),
+            awaiting_end: RefCell::default(),
         }
+    }
+    /// Those who wait for an end that somebody has called off, once.
+    pub fn released(&self) -> Vec<u64> {
+        let is_called_off = self.site.stopping.get().is_none() && !self.site.is_stop_wished();
+        if is_called_off { self.awaiting_end.take() } else { Vec::new() }
     }
     /// Tells `manager show connected` who is logged in: session, user and address of each. The engine calls it when
     /// that may have changed.

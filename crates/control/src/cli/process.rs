@@ -40,36 +40,36 @@ pub(super) const ROWS: &[Row] = &[
     ),
     verb("core show help [<command...>]", "Lists commands, or tells how one is used.", Cli::help)
         .also(&["help [<command...>]", "? [<command...>]"]),
-    verb("core stop now", "Ends the process at once; calls are hung up.", |cli, _| {
-        cli.stop(When::Now, false)
+    verb("core stop now", "Ends the process at once; calls are hung up.", |cli, ask| {
+        cli.stop(ask, When::Now, false)
     })
     .also(&["stop now"]),
     verb(
         "core stop gracefully",
         "Ends the process when the last call has ended; new calls are refused.",
-        |cli, _| cli.stop(When::Gracefully, false),
+        |cli, ask| cli.stop(ask, When::Gracefully, false),
     )
     .also(&["stop gracefully"]),
     verb(
         "core stop when convenient",
         "Ends the process when no call is up by chance; new calls are taken.",
-        |cli, _| cli.stop(When::Convenient, false),
+        |cli, ask| cli.stop(ask, When::Convenient, false),
     )
     .also(&["stop when convenient"]),
-    verb("core restart now", "Starts the process anew at once; calls are hung up.", |cli, _| {
-        cli.stop(When::Now, true)
+    verb("core restart now", "Starts the process anew at once; calls are hung up.", |cli, ask| {
+        cli.stop(ask, When::Now, true)
     })
     .also(&["restart now"]),
     verb(
         "core restart gracefully",
         "Starts the process anew when the last call has ended; new calls are refused.",
-        |cli, _| cli.stop(When::Gracefully, true),
+        |cli, ask| cli.stop(ask, When::Gracefully, true),
     )
     .also(&["restart gracefully"]),
     verb(
         "core restart when convenient",
         "Starts the process anew when no call is up by chance; new calls are taken.",
-        |cli, _| cli.stop(When::Convenient, true),
+        |cli, ask| cli.stop(ask, When::Convenient, true),
     )
     .also(&["restart when convenient"]),
     verb("core abort shutdown", "Forgets a stop or restart that waits for calls to end.", |cli, _| {
@@ -231,7 +231,7 @@ impl Cli {
         ask.show(data, text)
     }
 
-    fn stop(&self, when: When, restart: bool) -> Said {
+    fn stop(&self, ask: &Ask<'_>, when: When, restart: bool) -> Said {
         let urgency = |when| match when {
             When::Convenient => 0,
             When::Gracefully => 1,
@@ -241,6 +241,9 @@ impl Cli {
             return Said::failed("Ignoring asterisk shutdown request, already in progress.\n");
         }
         self.site.wish(Wish::Stop { when, restart });
+        if ask.may_wait && !ask.view.attached {
+            self.awaiting_end.borrow_mut().push(ask.session);
+        }
         let what = if restart { "restart" } else { "halt" };
         Said::Done(match when {
             When::Now | When::Gracefully => String::new(),

@@ -438,8 +438,10 @@ impl Cli {
     fn transports(&self, ask: &mut Ask<'_>) -> Said {
         let driver = self.site.sip.borrow();
         let only = ask.arg("transport");
-        let rows: Vec<&Bind> =
-            driver.config().binds.iter().filter(|bind| only.is_none_or(|only| bind.name == only)).collect();
+        let down = self.site.down.borrow();
+        let is_shown =
+            |bind: &&Bind| only.is_none_or(|only| bind.name == only) && !down.transports.contains(&bind.name);
+        let rows: Vec<&Bind> = driver.config().binds.iter().filter(is_shown).collect();
         if let (Some(only), true) = (only, rows.is_empty()) {
             return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
         }

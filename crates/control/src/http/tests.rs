@@ -8,12 +8,17 @@ fn http(name: &str, prometheus: &str) -> (Http, Folder, sim::World) {
 }
 /// The same with more lines of `http.conf`.
 fn http_with(name: &str, prometheus: &str, more: &str) -> (Http, Folder, sim::World) {
+    http_of(name, prometheus, more, "")
+}
+/// The same with lists of `acl.conf`.
+fn http_of(name: &str, prometheus: &str, more: &str, acl: &str) -> (Http, Folder, sim::World) {
     let general = format!("[general]\nenabled=yes\nprefix=pbx\n{more}");
     let folder = Folder::new(&format!("http-{name}"));
     for (file, text) in [
         ("asterisk.conf", ""),
         ("http.conf", &general),
         ("prometheus.conf", prometheus),
+        ("acl.conf", acl),
         ("pjsip.conf", ""),
         ("extensions.conf", ""),
     ] {
@@ -290,5 +295,82 @@ fn rfc4648_10_test_vectors() {
         ("foobar", "Zm9vYmFy"),
     ] {
         assert_eq!(base64::encode(plain.as_bytes()), coded);
+    }
+}
+
+#[test]
+fn restrictions_of_http_conf_say_who_may_ask_for_which_paths() {
+    let more = "enable_status=yes\n";
+    let section = |lines: &str| format!("[closed]\ntype=restriction\n{lines}");
+    for (name, lines, open, shut) in [
+        ("nobody", "path=/metrics\ndeny=0.0.0.0/0\n", &["/pbx/httpstatus"][..], &["/pbx/metrics"][..]),
+        ("without the first stroke", "path=metrics\ndeny=0.0.0.0/0\n", &[], &["/pbx/metrics"]),
+        ("with the prefix", "path=/pbx/metrics\ndeny=0.0.0.0/0\n", &["/pbx/httpstatus"], &["/pbx/metrics"]),
+        (
+            "all paths",
+            "path=/\ndeny=0.0.0.0/0\n",
+            &[],
+            &["/pbx/metrics", "/pbx/httpstatus", "/", "/elsewhere"],
+        ),
+        ("no path is all paths", "deny=0.0.0.0/0\n", &[], &["/pbx/metrics", "/pbx/httpstatus"]),
+        (
+            "those that are known",
+            "path=/metrics\ndeny=0.0.0.0/0\npermit=127.0.0.0/8\n",
+            &["/pbx/metrics", "/pbx/httpstatus"],
+            &[],
+        ),
+        (
+            "others",
+            "path=/metrics\ndeny=0.0.0.0/0\npermit=192.0.2.0/24\n",
+            &["/pbx/httpstatus"],
+            &["/pbx/metrics"],
+        ),
+        (
+            "however it is spelt",
+            "path=/metrics\ndeny=0.0.0.0/0\n",
+            &[],
+            &[
+                "/pbx/metrics?x=1",
+                "/pbx/METRICS",
+                "/pbx/m%65trics",
+                "//pbx//metrics",
+                "/pbx/./metrics",
+                "/pbx/ari/../metrics",
+                "/pbx/metrics/",
+            ],
+        ),
+        (
+            "below it",
+            "path=/ari\ndeny=0.0.0.0/0\n",
+            &["/pbx/metrics"],
+            &["/pbx/ari/channels", "/pbx/ari/events", "/pbx/ari"],
+        ),
+        (
+            "doors of the manager",
+            "path=/arawman\ndeny=0.0.0.0/0\n[two]\ntype=restriction\npath=/mxml\ndeny=0.0.0.0/0\n",
+            &["/pbx/metrics"],
+            &["/pbx/arawman?action=ping", "/pbx/mxml?action=ping"],
+        ),
+        ("WebSockets", "path=/ws\ndeny=0.0.0.0/0\n", &["/pbx/metrics"], &["/pbx/ws"]),
+        ("files", "path=/static\ndeny=0.0.0.0/0\n", &["/pbx/metrics"], &["/pbx/static/a.html"]),
+        (
+            "a network that is none",
+            "path=/metrics\npermit=10.0.0.0/99\n",
+            &["/pbx/httpstatus"],
+            &["/pbx/metrics"],
+        ),
+        ("a list that is missing", "path=/metrics\nacl=nowhere\n", &["/pbx/httpstatus"], &["/pbx/metrics"]),
+        ("a list of acl.conf", "path=/metrics\nacl=offices\n", &["/pbx/httpstatus"], &["/pbx/metrics"]),
+    ] {
+        let acl = "[offices]\ndeny=0.0.0.0/0\npermit=192.0.2.0/24\n";
+        for (paths, is_open) in [(open, true), (shut, false)] {
+            for path in paths {
+                let (mut http, ..) = http_of("restricted", ON, &format!("{more}{}", section(lines)), acl);
+                let answer = ask(&mut http, &[format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()]);
+                let answer = answer.unwrap_or_default();
+                assert_eq!(!answer.starts_with("HTTP/1.1 403 "), is_open, "{name}: {path}: {answer}");
+                assert!(!is_open || answer.starts_with("HTTP/1.1 200 "), "{name}: {path}: {answer}");
+            }
+        }
     }
 }

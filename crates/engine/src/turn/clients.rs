@@ -76,6 +76,9 @@ impl Engine {
         for Finished { session, text, status } in finished {
             self.sessions.finish(session, &text, status, &mut *self.commands.borrow_mut(), &mut out);
         }
+        for session in self.commands.borrow().released() {
+            self.sessions.release(session, &mut out);
+        }
         {
             let mut attached = self.tee.attached().borrow_mut();
             attached.view = self.sessions.widest();

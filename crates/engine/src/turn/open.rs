@@ -5,6 +5,7 @@ use std::path::Path;
 
 use call::{Level, Notice};
 use conf::Findings;
+use control::site::Down;
 use io::clock::Clock;
 use io::net::FlowKind;
 use store::Snapshot;
@@ -71,6 +72,12 @@ impl Engine {
         let shut = shut.into_iter().chain(self.web.listen(&mut self.net, snapshot, wires));
         let shard = self.site.shard.clone();
         shut.for_each(|shut| shut.log(&shard));
+        self.note_down();
+    }
+    /// Notes which listeners are off, for those who look.
+    pub(crate) fn note_down(&self) {
+        let (http, https) = self.web.down(&self.site.snapshot.borrow());
+        *self.site.down.borrow_mut() = Down { transports: self.listeners.down(), http, https };
     }
     /// What is worth saying at the start.
     pub(crate) fn say(

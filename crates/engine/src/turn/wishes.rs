@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::Cause;
-use call::Notice;
+use call::{Level, Notice};
 use control::site::{When, Wish};
 use driver::sip::SipDriver;
 use io::clock::Clock;
@@ -49,13 +49,19 @@ impl Engine {
     }
     fn stop(&mut self, when: When, restart: bool) {
         self.restart_wanted = restart;
+        self.site.stopping.set(Some(when));
+        if when != When::Now {
+            let what = if restart { "restart" } else { "halt" };
+            let calls = if when == When::Gracefully { "refused" } else { "taken" };
+            let line = format!("a {what} waits until no call is up; new calls are {calls}");
+            self.log(Level::Notice, "strowger", &line);
+        }
         match when {
             When::Now => self.end(false),
             When::Gracefully => {
-                self.site.stopping.set(Some(when));
                 self.site.shard.core.borrow_mut().admission.set_closed(true);
             }
-            When::Convenient => self.site.stopping.set(Some(when)),
+            When::Convenient => {}
         }
     }
     /// Says goodbye on every call and to registrars, lets what is queued leave, and writes down what is to be written.

@@ -261,6 +261,18 @@ fn a_port_in_use_and_an_address_of_somebody_else_come_with_a_remedy() {
 }
 
 #[test]
+fn an_address_is_shared_only_by_those_who_all_say_so() {
+    let mut net = Net::new(Limits::default()).unwrap();
+    let own = net.bind_udp(loopback(0)).unwrap();
+    let own = net.udp_addr(own).unwrap();
+    let shared = net.bind_udp_shared(loopback(0)).unwrap();
+    let shared = net.udp_addr(shared).unwrap();
+    assert!(net.bind_udp_shared(own).is_err(), "the first keeps it for itself");
+    assert!(net.bind_udp(shared).is_err(), "the second wants it for itself");
+    assert!(net.bind_udp_shared(shared).is_ok());
+}
+
+#[test]
 fn a_flow_carries_bytes_both_ways_and_ends_once() {
     let (mut net, addr) = manager(Limits::default());
     let mut client = TcpStream::connect(addr).unwrap();

@@ -82,10 +82,16 @@ impl Udp {
         }
     }
 
-    pub(super) fn bind(&mut self, epoll: &Epoll, addr: SocketAddr) -> Result<TransportId, BindError> {
+    pub(super) fn bind(
+        &mut self,
+        epoll: &Epoll,
+        addr: SocketAddr,
+        sharing: Sharing,
+    ) -> Result<TransportId, BindError> {
         let place = self.bound.iter().position(Option::is_none).unwrap_or(self.bound.len());
         let id = TransportId(u32::try_from(place).unwrap_or(u32::MAX));
-        let bound = open(epoll, addr, id).map_err(|error| BindError::new(addr.to_string(), "UDP", error))?;
+        let bound =
+            open(epoll, addr, id, sharing).map_err(|error| BindError::new(addr.to_string(), "UDP", error))?;
         if place == self.bound.len() {
             self.bound.push(Some(bound));
         } else {
@@ -229,9 +235,21 @@ fn send_run(
     }
 }
 
-/// A bound socket. `SO_REUSEADDR` stays off: on UDP it would let a second process take the datagrams silently.
-fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId) -> io::Result<Bound> {
+/// Whether other processes may bind the address of a socket as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// `SO_REUSEADDR` stays off: on UDP it lets a second process take the datagrams silently.
+    Own,
+    /// `SO_REUSEADDR`, as IAX2 has it in the field, so that two servers with the port that all have come up side by side.
+    Shared,
+}
+
+/// A bound socket.
+fn open(epoll: &Epoll, addr: SocketAddr, id: TransportId, sharing: Sharing) -> io::Result<Bound> {
     let fd = sys::socket(addr, libc::SOCK_DGRAM)?;
+    if sharing == Sharing::Shared {
+        sys::set_option(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    }
     let wildcard = addr.ip().is_unspecified();
     if wildcard && addr.is_ipv4() {
         sys::set_option(&fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;

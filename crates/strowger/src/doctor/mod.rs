@@ -211,7 +211,7 @@ fn snapshot(args: &Args) -> Result<std::sync::Arc<store::Snapshot>, String> {
         Some(path) => store::Where::Site(path),
         None => store::Where::Embedded(crate::embedded::place()),
     };
-    match store::Snapshot::load(&place) {
+    match store::Snapshot::start(&place) {
         Ok((snapshot, _)) => Ok(snapshot),
         Err(findings) => {
             let said: Vec<String> = findings.iter().map(ToString::to_string).collect();

@@ -251,3 +251,40 @@ fn bodies_are_bounded_and_ambiguous_ones_refused() {
         "it is off by default"
     );
 }
+
+#[test]
+fn a_page_of_another_site_reaches_no_door_of_the_manager() {
+    let mut server = Server::new("web-origins");
+    let ari = "[general]\nallowed_origins = https://panel.example.com\n";
+    std::fs::write(server.desk.folder.join("ari.conf"), ari).unwrap();
+    let (snapshot, _) = Snapshot::load(&Where::Dir(server.desk.folder.to_path_buf())).unwrap();
+    *server.desk.site().snapshot.borrow_mut() = snapshot;
+    let cookie = server.login();
+    for (who, headers, status) in [
+        ("a program", "", "200"),
+        ("a page of ours", "Origin: http://pbx\r\nSec-Fetch-Site: same-origin\r\n", "200"),
+        ("an address that is typed", "Sec-Fetch-Site: none\r\n", "200"),
+        ("a page that may", "Origin: https://panel.example.com\r\nSec-Fetch-Site: cross-site\r\n", "200"),
+        ("a page of another site", "Origin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n", "403"),
+        ("by another way than ours", "Origin: https://pbx\r\n", "403"),
+        ("whose name begins like ours", "Origin: http://pbx.evil.example\r\n", "403"),
+        ("from nowhere", "Origin: null\r\n", "403"),
+        ("an image in a page", "Sec-Fetch-Site: cross-site\r\n", "403"),
+        ("a neighbour's page", "Sec-Fetch-Site: same-site\r\n", "403"),
+    ] {
+        for (name, _) in crate::ami::WebForm::PATHS {
+            for request in [
+                format!("GET /pbx/{name}?action=Ping HTTP/1.1\r\nHost: pbx\r\n{cookie}{headers}\r\n"),
+                format!(
+                    "POST /pbx/{name} HTTP/1.1\r\nHost: pbx\r\n{cookie}{headers}Content-Length: 11\r\n\r\naction=Ping"
+                ),
+            ] {
+                let connection = server.send(&request);
+                // A digest that a door with a password of its own asks for is an answer too: whoever asks may ask.
+                let (head, _) = server.heard(connection).unwrap_or_else(|| panic!("{who}: {request}"));
+                let status = if status == "200" && name.starts_with('a') { "401" } else { status };
+                assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{who}: {request}{head}");
+            }
+        }
+    }
+}

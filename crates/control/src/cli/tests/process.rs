@@ -290,3 +290,77 @@ fn an_application_is_of_the_module_that_takes_it_away() {
         assert_eq!(row.map(|row| row.module), Some(module), "{name}");
     }
 }
+
+#[test]
+fn listeners_that_are_off_are_not_shown_as_if_they_were_on() {
+    let mut desk = Desk::new("down");
+    std::fs::write(desk.folder.join("http.conf"), "[general]\nenabled=yes\ntlsenable=yes\n").unwrap();
+    for file in ["asterisk.conf", "pjsip.conf", "extensions.conf"] {
+        std::fs::write(desk.folder.join(file), "").unwrap();
+    }
+    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
+    *desk.cli.site.snapshot.borrow_mut() = snapshot;
+    let (plain, secure) = ("Server Enabled and Bound to 127.0.0.1:8088", "HTTPS Server Enabled and Bound to");
+    for (name, http, https) in [("both", false, false), ("HTTP", true, false), ("HTTPS", false, true)] {
+        *desk.cli.site.down.borrow_mut() = crate::site::Down { http, https, ..Default::default() };
+        let said = desk.text("http show status");
+        assert_eq!((said.contains(plain), said.contains(secure)), (!http, !https), "{name}: {said}");
+        assert_eq!(said.contains("Server Disabled"), http, "{name}: {said}");
+    }
+    desk.cli.site.down.borrow_mut().transports.insert("transport-udp".into());
+    assert_eq!(desk.text("pjsip show transports"), "No objects found.\n\n");
+    assert_eq!(desk.run("pjsip show transport transport-udp").1, 1);
+}
+
+#[test]
+fn a_single_command_that_asks_for_the_end_waits_until_it_is_called_off() {
+    let mut desk = Desk::new("end");
+    let ask = |desk: &mut Desk, session: u64, line: &str, may_wait: bool| {
+        let call = Call {
+            session,
+            who: None,
+            line,
+            json: false,
+            columns: 0,
+            may_wait,
+            may_reach_outside: true,
+            view: &mut desk.view,
+        };
+        match desk.cli.run(call) {
+            Answer::Done { text, status } => (text, status),
+            other => panic!("{other:?}"),
+        }
+    };
+    let waiting = "Waiting for inactivity to perform ";
+    let again = "Ignoring asterisk shutdown request, already in progress.\n";
+    for (line, said, then, repeated) in [
+        ("core stop gracefully", String::new(), When::Gracefully, "core restart when convenient"),
+        (
+            "core stop when convenient",
+            format!("{waiting}halt\n"),
+            When::Convenient,
+            "core stop when convenient",
+        ),
+        (
+            "core restart when convenient",
+            format!("{waiting}restart\n"),
+            When::Convenient,
+            "core stop when convenient",
+        ),
+        ("core restart gracefully", String::new(), When::Gracefully, "core stop gracefully"),
+        ("core stop now", String::new(), When::Now, "core stop gracefully"),
+    ] {
+        assert_eq!(ask(&mut desk, 7, line, true), (said, 0), "{line}");
+        assert_eq!(desk.cli.released(), [], "{line}: nobody has looked at it");
+        desk.cli.site.wishes.borrow_mut().clear();
+        desk.cli.site.stopping.set(Some(then));
+        assert_eq!(ask(&mut desk, 8, repeated, true), (again.to_owned(), 1), "{line}");
+        assert_eq!(desk.cli.released(), [], "{line}: it goes on");
+        desk.cli.site.stopping.set(None);
+        assert_eq!(desk.cli.released(), [7], "{line}: it is called off");
+        assert_eq!(desk.cli.released(), [], "{line}: once");
+    }
+    ask(&mut desk, 9, "core stop gracefully", false);
+    desk.cli.site.wishes.borrow_mut().clear();
+    assert_eq!(desk.cli.released(), [], "a manager's command is answered at once");
+}
