@@ -259,6 +259,9 @@ impl Tech for LocalDriver {
             self.fixed.insert(first);
         }
         if let Some(channel) = core.get_mut(first) {
+            if let Some(caller) = request.caller.as_ref().filter(|_| request.requestor.is_none()) {
+                channel.connected = caller.clone();
+            }
             for (variable, value) in &request.variables {
                 let (inherit, variable) = dialplan::Inherit::strip(variable);
                 channel.vars.set(dialplan::Var::named(variable), value, inherit);

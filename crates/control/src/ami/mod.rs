@@ -53,6 +53,12 @@ use packet::{Framed, Message};
 use session::{AHEAD_BYTES_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
 use table::{After, Refusal, Turn};
 
+/// What an action without this header is told.
+fn missing(action: &str, header: &str) -> String {
+    let own = MISSING.iter().find(|(of, name, _)| *of == action && *name == header);
+    own.map_or_else(|| format!("{header} not specified"), |(.., text)| (*text).to_owned())
+}
+
 /// What the field says of these actions without these headers; of all others it is `Header not specified`.
 const MISSING: &[(&str, &str, &str)] = &[
     ("Command", "Command", "No command provided"),
@@ -659,12 +665,7 @@ fn permitted(turn: &Turn<'_>) -> Result<fn(&mut Turn<'_>) -> table::Done, Refusa
         return Err("Permission denied".into());
     }
     match row.fields.iter().find(|field| field.required && turn.get(field.name).is_none()) {
-        Some(field) => {
-            let own = MISSING.iter().find(|(action, name, _)| *action == row.name && *name == field.name);
-            Err(own
-                .map_or_else(|| format!("{} not specified", field.name), |(.., text)| (*text).to_owned())
-                .into())
-        }
+        Some(field) => Err(missing(row.name, field.name).into()),
         None => Ok(row.run),
     }
 }

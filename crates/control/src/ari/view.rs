@@ -161,6 +161,15 @@ impl View<'_> {
             "creationtime": self.moment(of.created_wall),
         })
     }
+    /// A bridge that calls have made, as a notice tells of it.
+    pub fn told_bridge(&self, of: &call::BridgeSnapshot) -> Value {
+        let mut out = self.plain_bridge(of.id);
+        if let Some(fields) = out.as_object_mut() {
+            fields.insert("id".to_owned(), Value::from(&*of.uid));
+            fields.insert("technology".to_owned(), Value::from(of.technology));
+        }
+        out
+    }
     /// A bridge that calls have made.
     pub fn plain_bridge(&self, of: BridgeId) -> Value {
         let members = self.core.bridge_members(of).iter();

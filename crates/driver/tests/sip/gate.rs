@@ -46,11 +46,13 @@ fn strangers_wrong_passwords_and_forbidden_addresses_get_the_same_answer() {
             };
             let mut phone = Phone::new(user).password(Some(password));
             let body = if method == "INVITE" { sdp("198.51.100.7", 4000, "0") } else { String::new() };
-            let first = phone.request(method, "sip:100@strowger", "", &body);
+            // Who has proved nothing gets no answer that is much longer than what it sent.
+            let agent = format!("User-Agent: {}\r\n", "a".repeat(300));
+            let first = phone.request(method, "sip:100@strowger", &agent, &body);
             lab.receive(phone.flow, first);
             let challenge = lab.sent();
             if case != "without credentials" {
-                let credentials = phone.credentials(&challenge, method, "sip:100@strowger");
+                let credentials = phone.credentials(&challenge, method, "sip:100@strowger") + &agent;
                 let second = phone.request(method, "sip:100@strowger", &credentials, &body);
                 lab.receive(phone.flow, second);
                 assert_eq!(

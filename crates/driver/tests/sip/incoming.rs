@@ -210,7 +210,7 @@ fn the_extension_is_the_user_of_the_request_uri() {
 #[test]
 fn rfc3261_9_2_cancel_ends_a_ringing_call_and_tells_why() {
     for (reason, heard) in [
-        ("", "Hangup 16"),
+        ("", "Hangup 127"),
         ("Reason: SIP;cause=200;text=\"Call completed elsewhere\"\r\n", "Hangup 26"),
         ("Reason: SIP;cause=480, Q.850;cause=19\r\n", "Hangup 19"),
     ] {

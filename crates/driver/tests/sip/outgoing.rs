@@ -372,14 +372,14 @@ fn a_peer_that_calls_every_nonce_stale_is_given_up() {
 #[test]
 fn a_redirection_is_told_to_whoever_dialled() {
     for (contact, heard) in [
-        ("<sip:200@198.51.100.7>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
+        ("<sip:200@198.51.100.7>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 23"]),
         (
             "<sip:1@x>;q=0.2, <sip:200@x>;q=0.70, <sip:3@x>;q=0.7",
-            vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"],
+            vec!["Forwarded(\"Local/200@phones\")", "Hangup 23"],
         ),
-        ("<sip:1@x>;q=0.9, <sip:200@x>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 20"]),
-        ("<sip:200&PJSIP%2f900@198.51.100.7>", vec!["Hangup 20"]),
-        ("<sip:198.51.100.7>", vec!["Hangup 20"]),
+        ("<sip:1@x>;q=0.9, <sip:200@x>", vec!["Forwarded(\"Local/200@phones\")", "Hangup 23"]),
+        ("<sip:200&PJSIP%2f900@198.51.100.7>", vec!["Hangup 23"]),
+        ("<sip:198.51.100.7>", vec!["Hangup 23"]),
     ] {
         let mut lab = Lab::new(site());
         lab.dial("trunk").unwrap();
@@ -400,7 +400,7 @@ fn dial_strings_name_endpoints_numbers_and_addresses() {
         ("1 2@trunk", Ok("sip:1%202@198.51.100.7:5062")),
         ("sip:x@203.0.113.3", Err(Cause::NO_ROUTE_DESTINATION)),
         ("carol", Err(Cause::NO_ROUTE_DESTINATION)),
-        ("alice", Err(Cause::SUBSCRIBER_ABSENT)),
+        ("alice", Err(Cause::NO_ROUTE_DESTINATION)),
         ("trunk/sip:bob@[2001:db8::1]", Err(Cause::NO_ROUTE_DESTINATION)),
         ("trunk/tel:123", Ok("sip:tel%3A123@198.51.100.7:5062")),
         ("trunk/sip:a@b\r\nX: y", Err(Cause::NO_ROUTE_DESTINATION)),

@@ -130,7 +130,7 @@ fn registrations_lapse_and_watchers_hear_of_it() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, ["Created", "Removed"]);
+    assert_eq!(told, ["NonQualified", "Removed"]);
     lab.rest();
 }
 
@@ -223,7 +223,7 @@ fn a_phone_behind_a_connection_is_reached_over_it_until_it_closes() {
     assert_eq!((way, line(&invite)), (flow, "INVITE".to_owned()));
     lab.with(|sip, core| sip.transport_error(core, flow));
     assert!(contacts(&lab, "alice").is_empty());
-    assert_eq!(lab.dial("alice").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    assert_eq!(lab.dial("alice").unwrap_err(), base::Cause::NO_ROUTE_DESTINATION);
     lab.rest();
 }
 
@@ -251,7 +251,7 @@ fn an_unanswered_question_counts_after_qualify_timeout_and_any_answer_counts_as_
     assert_eq!(state(&lab, "trunk"), ContactState::Unknown);
     lab.pass(Duration::from_millis(3001));
     assert_eq!(state(&lab, "trunk"), ContactState::Unavailable);
-    assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::SUBSCRIBER_ABSENT);
+    assert_eq!(lab.dial("trunk").unwrap_err(), base::Cause::NO_ROUTE_DESTINATION);
     // The answer that comes too late is no answer.
     let trunk = Phone::new("trunk");
     trunk.respond(&mut lab, &question, 200, "", "");
@@ -380,7 +380,7 @@ fn a_contact_by_name_is_asked_as_soon_as_its_address_is_known() {
     assert_eq!(state(&lab, "trunk"), ContactState::Unknown);
     assert!(lab.heard().is_empty(), "the call waits for the address");
     lab.resolved("pbx.example", &[]);
-    assert_eq!(lab.heard(), ["Hangup 20"]);
+    assert_eq!(lab.heard(), ["Hangup 3"]);
     lab.pass(Duration::from_secs(60));
     assert_eq!(state(&lab, "trunk"), ContactState::Unavailable, "a name without an address");
     lab.lookups();

@@ -157,7 +157,7 @@ fn events_go_to_those_who_may_and_want_to_hear_them_and_pass_their_filters() {
     assert_eq!(stamp.split_once('.').map(|(seconds, micros)| (seconds.len(), micros.len())), Some((10, 6)));
     assert_eq!(event_names(&desk.sent(4)), ["UserEvent"]);
     // Filters of the session's own come on top.
-    assert_eq!(desk.act(4, "Filter|Filter: Text: y"), "Response: Success\r\nMessage: Filter Added\r\n\r\n");
+    assert_eq!(desk.act(4, "Filter|Filter: Text: y"), "Response: Success\r\nMessage: Success\r\n\r\n");
     for text in ["x", "y"] {
         desk.act(1, &format!("UserEvent|UserEvent: Hello|Text: {text}"));
     }

@@ -25,7 +25,7 @@ fn every_action_that_needs_a_class_is_refused_to_a_user_without_it_and_named_fie
         if let Some(field) = row.fields.iter().find(|field| field.required) {
             assert_eq!(
                 desk.act(2, row.name),
-                error(&format!("{} not specified", field.name)),
+                error(&crate::ami::missing(row.name, field.name)),
                 "{}",
                 row.name
             );

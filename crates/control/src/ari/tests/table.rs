@@ -148,7 +148,7 @@ fn the_closest_path_is_meant() {
     for (method, path, expected) in [
         (Method::Put, "/endpoints/sendMessage", "sendMessage []"),
         (Method::Post, "/channels/create", "create []"),
-        (Method::Get, "/channels/create", "get [(\"channelId\", \"create\")]"),
+        (Method::Get, "/channels/create", "405"),
         (Method::Get, "/channels/a%2Fb/", "get [(\"channelId\", \"a/b\")]"),
         (Method::Delete, "/recordings/live/x/pause", "unpause [(\"recordingName\", \"x\")]"),
         (Method::Get, "/deviceStates/PJSIP/6001", "get [(\"deviceName\", \"PJSIP/6001\")]"),

@@ -158,7 +158,9 @@ fn messages_are_kept_only_while_somebody_wants_them() {
         format!(
             "OPTIONS sip:100@192.0.2.1 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7:5070;branch=z9hG4bK{number}\r\n\
              From: <sip:a@example.com>;tag=1\r\nTo: <sip:100@192.0.2.1>\r\nCall-ID: of-{number}\r\n\
-             CSeq: {number} OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+             CSeq: {number} OPTIONS\r\nMax-Forwards: 70\r\nUser-Agent: {}\r\nContent-Length: 0\r\n\r\n",
+            // Who has proved nothing gets no answer that is much longer than what it sent.
+            "a".repeat(300)
         )
     };
     desk.hear(&options(1));
