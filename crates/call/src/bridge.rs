@@ -106,6 +106,15 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
     let _joined = Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
+    // Who holds while it comes here goes on holding: the other one hears so as if it had begun just now.
+    let held = |party: &Party<'_>| party.chan.with(|c| c.held) == Ok(true);
+    if held(&second) {
+        // Who has gone meanwhile is found out below.
+        let _ = pass_on(ChanEvent::Hold, &second, &mut first).await;
+    }
+    if held(&first) {
+        let _ = pass_on(ChanEvent::Hold, &first, &mut second).await;
+    }
     loop {
         let deadline = [clock.next, first.pressing.deadline(), second.pressing.deadline()];
         let heard = Chan::any(&shard, &[a.id(), b.id()], deadline.into_iter().flatten().min()).await;
@@ -168,6 +177,7 @@ async fn warn(
 /// What one party did, told to the other.
 async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Result<(), Stop> {
     match event {
+        ChanEvent::Hold if other.hears_music => {}
         ChanEvent::Hold => {
             other.chan.indicate(&Indication::Hold);
             if other.chan.with(|c| c.passes_hold)? {

@@ -39,6 +39,10 @@ XML, `/manager` as a page. `Login` gives a cookie; the session lasts `httptimeou
 happens meanwhile waits, up to 1 MiB, until `WaitEvent` fetches it; `WaitEvent` without anything waiting answers with the
 next event. `/arawman`, `/amxml` and `/amanager` ask for HTTP digest authentication instead of `Login`.
 
+A browser sends cookies and passwords along for whatever page asks. So a request that names another page (`Origin`, or
+`Sec-Fetch-Site` other than `same-origin` and `none`) gets 403, unless `allowed_origins` of [`ari.conf`](configuration.md#ariconf)
+names that page; programs name none. Sections of `type=restriction` in `http.conf` say which addresses may ask.
+
 ## Filters
 
 `eventfilter` of a user and the action Filter choose among the events that a session may get. In its plain form a filter is

@@ -122,7 +122,8 @@ impl Cli {
         if family.is_empty() {
             return Said::Usage;
         }
-        match self.site.shard.core.borrow_mut().services.db.delete_tree(family, key) {
+        let count = self.site.shard.core.borrow_mut().services.db.delete_tree(family, key);
+        match count {
             0 => Said::failed("Database entry does not exist.\n"),
             count => self.when_saved(ask, format!("{count} database entries removed.\n")),
         }
