@@ -215,7 +215,7 @@ fn a_heavier_queue_keeps_a_member_only_for_callers_who_may_get_it() {
                 is_row: false,
             };
             let queues = vec![with("light", settings()), with("heavy", heavy)];
-            let mut desk = Desk::with(Config { queues, general: general.clone(), ..Config::default() });
+            let mut desk = Desk::with(Config { queues, general, ..Config::default() });
             // Busy with a call of the lighter queue until all wait.
             desk.join("light", 90).unwrap();
             desk.connect(90, A);

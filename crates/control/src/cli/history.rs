@@ -302,6 +302,7 @@ fn line(row: &[u8], out: &mut String) {
 const DEPTH_MAX: usize = 32;
 
 /// What `where` asks of a message.
+#[expect(clippy::large_enum_variant, reason = "a command has a handful of them")]
 enum Expression {
     Any(Vec<Expression>),
     All(Vec<Expression>),

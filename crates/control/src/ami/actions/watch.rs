@@ -253,6 +253,7 @@ fn status(turn: &mut Turn<'_>) -> Done {
 }
 
 /// Mailboxes that `Mailbox` names: one, or between slashes all whose names an expression is found in.
+#[expect(clippy::large_enum_variant, reason = "one stands on the stack for the time of one action")]
 enum Meant {
     One(String),
     Matching(Matcher),
