@@ -453,9 +453,10 @@ impl<L> Slab<L> {
 mod tests {
     #[test]
     fn an_idle_stream_is_small() {
-        // 20 kB of resident memory a call is the goal for the whole process; a leg's socket handle is a few words.
+        // 20 kB of resident memory a call is the goal for the whole process; a leg's socket handle is a few words. The place of
+        // telephone-events by sequence number took 32 bytes more.
         let bytes = size_of::<super::Stream<[u64; 6]>>() + size_of::<base::Plan>();
-        assert!(bytes <= 1536, "{bytes} bytes");
+        assert!(bytes <= 1568, "{bytes} bytes");
     }
 
     #[test]
