@@ -74,7 +74,8 @@ impl<'a> Credentials<'a> {
     }
     /// Whether the `uri` that was hashed is that of the request, so that the proof is good for nothing else (RFC 7616
     /// §3.4.6). Parameters, passwords and letter case of the host are passed over, so is a port that one side leaves
-    /// out and a scheme that is missing: phones and proxies differ in them. Of a registrar only the host counts.
+    /// out and a scheme that is missing: phones and proxies differ in them. Of a registrar only the host counts, and of
+    /// a client that hashes only the host (SIPp does), too.
     pub fn is_for(&self, request_uri: &[u8], method: &[u8]) -> bool {
         if self.uri == request_uri {
             return true;
@@ -98,6 +99,7 @@ impl<'a> Credentials<'a> {
         let hosts = same_host(said.host.as_bytes(), asked.host.as_bytes()) && ports;
         hosts
             && (method == b"REGISTER"
+                || said.user_without_options().is_empty()
                 || crate::uri::percent_decode(said.user_without_options())
                     == crate::uri::percent_decode(asked.user_without_options()))
     }
@@ -554,7 +556,8 @@ mod tests {
             ("angle brackets", "INVITE", "<sip:701@pbx>", "sip:701@pbx", true),
             ("no scheme", "INVITE", "701@pbx", "sip:701@pbx", true),
             ("sips", "INVITE", "sips:701@pbx", "sip:701@pbx", true),
-            ("no user", "INVITE", "sip:pbx", "sip:701@pbx", false),
+            ("only the host, as SIPp says", "INVITE", "sip:pbx:5060", "sip:701@pbx:5060", true),
+            ("only another host", "INVITE", "sip:other", "sip:701@pbx", false),
             ("an address written otherwise", "INVITE", "sip:1@[2001:db8::1]", "sip:1@[2001:DB8:0::1]", true),
             ("a star", "INVITE", "*", "sip:701@pbx", false),
             ("nothing", "INVITE", "", "sip:701@pbx", false),
