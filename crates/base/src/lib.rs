@@ -40,7 +40,7 @@ pub use media::{
     ReportBlock, RtcpReport, RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones,
     UdptlProtection, VIDEO_SLOTS,
 };
-pub use network::{in_network, source_of};
+pub use network::{answer_octets, datagram_overhead, in_network, source_of};
 pub use page::PageWant;
 pub use random::Random;
 pub use room::{

@@ -20,6 +20,20 @@ pub fn source_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Octets of IP and UDP around a datagram.
+pub const fn datagram_overhead(ip: IpAddr) -> usize {
+    match ip.to_canonical() {
+        IpAddr::V4(_) => 20 + 8,
+        IpAddr::V6(_) => 40 + 8,
+    }
+}
+
+/// The most octets that may answer so many of somebody who has proved nothing, IP and UDP around both counted: 3/2. So
+/// nobody is worth writing on a datagram as its sender.
+pub const fn answer_octets(asked: usize) -> usize {
+    asked.saturating_mul(3) / 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -275,24 +275,23 @@ impl Tech for LocalDriver {
         if optimizes && !self.unwanted.contains(&channel) {
             self.unwanted.push(channel);
         }
-        let redirecting = core.get(channel).map(|c| c.redirecting.clone()).unwrap_or_default();
-        let (vars, connected, own, account, watch) = core
+        let (vars, redirecting, connected, own, account, left, watch) = core
             .get_mut(channel)
             .map(|c| {
-                let parties = (c.connected.clone(), c.caller.clone());
-                (c.vars.clone(), parties.0, parties.1, c.peer_account.clone(), c.advance_watch.take())
+                let (connected, own, account) =
+                    (c.connected.clone(), c.caller.clone(), c.peer_account.clone());
+                let (left, watch) = ((c.forwards, c.hops), c.advance_watch.take());
+                (c.vars.clone(), c.redirecting.clone(), connected, own, account, left, watch)
             })
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        let told = vars.iter().filter(|_| core.watched);
         let told: Vec<(String, String)> =
-            vars.iter().map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect();
-        let left = core.get(channel).map(|c| (c.forwards, c.hops));
+            told.map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             (other.vars, other.redirecting) = (vars, redirecting);
             other.connected = own;
-            if let Some(left) = left {
-                (other.forwards, other.hops) = left;
-            }
+            (other.forwards, other.hops) = left;
             // Who follows the call follows what the other half comes to.
             other.advance_watch = watch;
             if connected.number.is_some() || connected.name.is_some() {

@@ -109,11 +109,6 @@ impl Notifier {
         new.handle(Input::Subscribed(seconds), now, out);
         new
     }
-    /// A subscription of which there is only one thing to tell, at once.
-    pub fn once(reason: Reason, out: &mut Vec<Output>) -> Self {
-        out.push(Output::Notify(Standing::Terminated(reason)));
-        Self { state: State::Terminating, is_telling: true, is_stale: false }
-    }
     /// When [`handle`](Self::handle) next wants to be called with [`Input::Timeout`].
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {

@@ -70,11 +70,10 @@ impl SipDriver {
             true => Admitted::Yes(None),
             false => self.gate.check(&config, endpoint.as_deref(), &view, source, &core.bans, core.now),
         };
-        let has_proved =
-            matches!(&verdict, Admitted::Yes(Some(_))) || self.is_there(core, &endpoint, incoming);
         incoming.force_rport = endpoint.as_ref().is_none_or(|endpoint| endpoint.force_rport);
         match (endpoint, verdict) {
             (Some(endpoint), Admitted::Yes(user)) => {
+                let has_proved = user.is_some() || self.is_there(core, &endpoint, incoming);
                 incoming.proved = has_proved;
                 if let Some(user) = user {
                     core.bans.succeeded(source.remote.ip(), &user);
@@ -93,8 +92,7 @@ impl SipDriver {
                     Some(_) => "ChallengeResponseFailed",
                     None => "InvalidAccountID",
                 };
-                let is_untold = event == "ChallengeSent";
-                self.count_stranger(core, incoming, endpoint.is_some(), (is_told, is_untold));
+                self.count_stranger(core, incoming, endpoint.is_some(), is_told && guess.is_none());
                 if is_told {
                     self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
                 }
@@ -121,8 +119,7 @@ impl SipDriver {
     }
     /// Whether somebody who was let in without a password is where the request says to come from, by what is known: the
     /// site vouches for endpoints that it gives none, not for guests and not for those whose calls alone need none.
-    fn is_there(&mut self, core: &Core, endpoint: &Option<Rc<Endpoint>>, incoming: &Incoming) -> bool {
-        let Some(endpoint) = endpoint else { return false };
+    fn is_there(&mut self, core: &Core, endpoint: &Endpoint, incoming: &Incoming) -> bool {
         let source = incoming.source;
         source.protocol.is_reliable()
             || !(endpoint.is_guest() || endpoint.insecure_invite)
@@ -167,20 +164,11 @@ impl SipDriver {
         }
     }
     /// Somebody who is no endpoint: a report, when there are too many requests of that address. Who has tried to prove an
-    /// account is reported in any case, which is what `untold` denies.
-    fn count_stranger(
-        &mut self,
-        core: &mut Core,
-        incoming: &Incoming,
-        is_endpoint: bool,
-        (is_told, untold): (bool, bool),
-    ) {
+    /// account is reported in any case, so that it is not told (`is_told`) here, too.
+    fn count_stranger(&mut self, core: &mut Core, incoming: &Incoming, is_endpoint: bool, is_told: bool) {
         let (from, patience) = (incoming.source.remote.ip(), self.config.patience);
         let count = self.strangers.comes(from, is_endpoint, patience, core.now);
         let Some(count) = count.filter(|_| is_told) else { return };
-        if !untold {
-            return;
-        }
         self.tell_attempt(core, incoming, "InvalidAccountID", None, &[]);
         // Once a period is enough for people.
         if count == patience.count.max(1) {
@@ -191,13 +179,12 @@ impl SipDriver {
     }
     /// Why a request is refused, in the field's words: no endpoint, one whose access list forbids the address, or no proof.
     fn why_refused(&self, message: &Message<'_>, is_known: bool, source: Flow) -> &'static str {
-        let config = self.config.clone();
-        let is_listed = || self.listed(&config, message, source).is_some();
-        match is_known {
-            true => NOT_PROVED,
-            false if config.access.is_some() && !self.may_send(&config, source) || is_listed() => NOT_ALLOWED,
-            false => NO_ENDPOINT,
+        if is_known {
+            return NOT_PROVED;
         }
+        let (config, came) = (&self.config, self.arrival(source));
+        let is_kept_out = !identify::may_send(config, &came) || self.listed(config, message, &came).is_some();
+        if is_kept_out { NOT_ALLOWED } else { NO_ENDPOINT }
     }
     /// Whether somebody is at home at an address: an endpoint that is told by it, or a phone that has registered from it.
     /// Others who come from there, through one router, are not to shut them out.
@@ -214,19 +201,22 @@ impl SipDriver {
     /// Whose request it is: the line that a registration of ours gave out comes before everything else.
     fn endpoint_of(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {
         let came = self.arrival(source);
-        self.listed(config, message, source)
+        self.listed(config, message, &came)
             .filter(|_| identify::may_send(config, &came))
             .and_then(|endpoint| identify::let_in(endpoint, &came))
     }
     /// Whose request it would be, if access lists let it pass.
-    fn listed(&self, config: &Config, message: &Message<'_>, source: Flow) -> Option<Rc<Endpoint>> {
+    fn listed(
+        &self,
+        config: &Config,
+        message: &Message<'_>,
+        came: &identify::Arrival<'_>,
+    ) -> Option<Rc<Endpoint>> {
         let line = self.trunks.line(config, message).cloned();
-        line.or_else(|| identify::endpoint_of(config, message, &self.arrival(source)))
+        line.or_else(|| identify::endpoint_of(config, message, came))
     }
-    fn may_send(&self, config: &Config, source: Flow) -> bool {
-        identify::may_send(config, &self.arrival(source))
-    }
-    fn arrival(&self, source: Flow) -> identify::Arrival<'_> {
+    /// By which way a request has come, as identities are judged by it.
+    pub(super) fn arrival(&self, source: Flow) -> identify::Arrival<'_> {
         let (bind, peer) = (self.bind(source.transport), source.remote.ip());
         identify::Arrival {
             source: peer,

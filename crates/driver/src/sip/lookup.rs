@@ -195,14 +195,7 @@ impl SipDriver {
 
     /// Whose request it may be, in the configured order, as far as names are said.
     fn names_in(&self, incoming: &Incoming) -> Vec<String> {
-        let source = incoming.source;
-        let (bind, peer) = (self.bind(source.transport), source.remote.ip());
-        let came = identify::Arrival {
-            source: peer,
-            local: bind.map_or(peer, |bind| self.ways.local_ip(bind, peer)),
-            transport: bind.map_or("", |bind| &bind.name),
-        };
-        identify::names(&self.config, &incoming.message.view(), &came)
+        identify::names(&self.config, &incoming.message.view(), &self.arrival(incoming.source))
     }
     fn refuse_for_now(&mut self, incoming: &Incoming) {
         self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", RETRY_AFTER)]));

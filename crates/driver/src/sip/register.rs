@@ -277,24 +277,22 @@ impl SipDriver {
     }
     /// Tells watchers when an endpoint has got its first contact that can be used, or has lost the last one.
     pub(crate) fn tell_reach(&mut self, core: &mut Core, endpoint: &str) {
-        let Some(known) = self.config.endpoints.get(endpoint) else { return };
+        let (config, qualify) = (&self.config, &self.qualify);
+        let Some(known) = config.endpoints.get(endpoint) else { return };
         let usable = |reachable| matches!(reachable, Reachable::Yes | Reachable::NotAsked);
         let bound = |aor: &Rc<str>| {
             let bindings = self.registrations.registrar.bindings(aor);
-            bindings.iter().any(|binding| usable(self.qualify.state(aor, &binding.uri).0))
+            bindings.iter().any(|binding| usable(qualify.state(aor, &binding.uri).0))
         };
-        let fixed = |aor: &Rc<str>| {
-            let contacts = self.config.aors.get(aor).map(|aor| &aor.contacts[..]).unwrap_or_default();
-            contacts.iter().any(|uri| usable(self.qualify.state(aor, uri.as_bytes()).0))
+        let fixed = |aor: &Rc<str>, is_meant: &dyn Fn(Reachable) -> bool| {
+            let contacts = config.aors.get(aor).map(|aor| &aor.contacts[..]).unwrap_or_default();
+            contacts.iter().any(|uri| is_meant(qualify.state(aor, uri.as_bytes()).0))
         };
-        let is_there = known.aors.iter().any(|aor| bound(aor) || fixed(aor));
-        let name = known.name.clone();
-        let unasked = known.aors.iter().any(|aor| {
-            let contacts = self.config.aors.get(aor).map(|aor| &aor.contacts[..]).unwrap_or_default();
-            contacts.iter().any(|uri| self.qualify.state(aor, uri.as_bytes()).0 == Reachable::NotAsked)
-        });
+        let is_there = known.aors.iter().any(|aor| bound(aor) || fixed(aor, &usable));
         // Who has a contact that is never asked was there from the start, and nobody has said so.
-        let was_there = self.registrations.there.insert(name, is_there).unwrap_or(unasked);
+        let is_unasked = |reachable| reachable == Reachable::NotAsked;
+        let was_there = self.registrations.there.insert(known.name.clone(), is_there);
+        let was_there = was_there.unwrap_or_else(|| known.aors.iter().any(|aor| fixed(aor, &is_unasked)));
         if is_there == was_there {
             return;
         }

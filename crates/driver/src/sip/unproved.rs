@@ -7,8 +7,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 
-use ::sip::stack::{answer_bytes_max, datagram_overhead};
-use base::Instant;
+use base::{Instant, answer_octets, datagram_overhead};
 
 /// Addresses that are kept account of, some 60 bytes each. While there are so many, further such callers are not heard.
 const ADDRESSES_MAX: usize = 16_384;
@@ -72,7 +71,7 @@ impl Unproved {
         let Some(account) = self.accounts.get_mut(&ip) else { return true };
         account.until = account.until.max(now + KEPT);
         let around = datagram_overhead(ip);
-        let most = answer_bytes_max(account.asked - around.min(account.asked), ip) + around;
+        let most = answer_octets(account.asked);
         let most = if bytes.starts_with(b"SIP/2.0 1") { most / 3 } else { most };
         let sent = account.sent + bytes.len() + around;
         if sent > most {

@@ -4,8 +4,8 @@ use super::out::Out;
 use crate::cipher::{Cipher, FULL_CLEAR, MINI_CLEAR};
 use crate::frame::{Command, Full, Kind, Mini, NUMBER_MASK, Video};
 use crate::window::{Due, Pending, ROUND_TRIP_FIRST, Window, first_wait};
-use base::Instant;
 use base::hash::Randomness;
+use base::{Instant, answer_octets, datagram_overhead};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
@@ -165,7 +165,7 @@ impl Link {
     /// A datagram of so many octets came from a side that has shown nothing yet: it may be answered by one and a half
     /// times as much, with IP and UDP around both.
     pub(crate) fn bound(&mut self, octets: usize) {
-        let more = answer_octets(octets, self.remote.ip());
+        let more = answer_octets(octets + datagram_overhead(self.remote.ip()));
         self.allowance = Some(self.allowance.unwrap_or(0).saturating_add(more));
     }
     /// The same of a further one, or the side has shown that it receives what is sent to it.
@@ -309,29 +309,16 @@ impl Link {
     }
 }
 
-/// Octets of IP and UDP around a datagram.
-const fn around(ip: IpAddr) -> usize {
-    match ip.to_canonical() {
-        IpAddr::V4(_) => 20 + 8,
-        IpAddr::V6(_) => 40 + 8,
-    }
-}
-
-/// What a datagram from somebody who has shown nothing may be answered with, IP and UDP around both counted: 3/2, so that
-/// nobody is worth writing on a datagram as its sender.
-pub(crate) const fn answer_octets(asked: usize, from: IpAddr) -> usize {
-    (asked + around(from)) * 3 / 2
-}
-
 /// Whether so many octets may be sent in an answer to so many.
 pub(crate) const fn may_answer(asked: usize, octets: usize, from: IpAddr) -> bool {
-    octets + around(from) <= answer_octets(asked, from)
+    let around = datagram_overhead(from);
+    octets + around <= answer_octets(asked + around)
 }
 
 /// Whether a datagram of so many octets may be sent; takes it from what is left.
 fn spend(allowance: &mut Option<usize>, to: SocketAddr, octets: usize) -> bool {
     let Some(left) = allowance else { return true };
-    match left.checked_sub(octets + around(to.ip())) {
+    match left.checked_sub(octets + datagram_overhead(to.ip())) {
         Some(rest) => {
             *left = rest;
             true

@@ -34,7 +34,7 @@ use crate::layer::{
 };
 use crate::message::{Index, Invalid, Message, ParseError, Status};
 use crate::write::{MessageWriter, Reply};
-use base::Instant;
+use base::{Instant, answer_octets, datagram_overhead};
 use call::Call;
 use std::sync::Arc;
 use watch::Watches;
@@ -599,7 +599,8 @@ impl Stack {
         let head = bytes.len();
         self.finish_response(answer, None, &mut bytes);
         if !is_proved && !source.protocol.is_reliable() {
-            let most = answer_bytes_max(message.as_bytes().len(), source.remote.ip());
+            let around = datagram_overhead(source.remote.ip());
+            let most = answer_octets(message.as_bytes().len() + around).saturating_sub(around);
             if bytes.len() > most && !shorten(&mut bytes, (head, status), answer, most) {
                 return;
             }
@@ -653,24 +654,6 @@ impl Stack {
     fn find(&self, call_id: &[u8], tag: &[u8]) -> Option<Place> {
         self.by_tag.get(&self.dialog_key(call_id, tag)).copied()
     }
-}
-
-/// What an answer by datagram may have at most, in parts of what it answers and IP and UDP around both: 3/2. So nobody is
-/// worth writing on a datagram as its sender.
-const ANSWER_PARTS: (usize, usize) = (3, 2);
-
-/// Octets of IP and UDP around a datagram.
-pub const fn datagram_overhead(ip: core::net::IpAddr) -> usize {
-    match ip.to_canonical() {
-        core::net::IpAddr::V4(_) => 20 + 8,
-        core::net::IpAddr::V6(_) => 40 + 8,
-    }
-}
-
-/// The longest answer to a datagram of `asked` octets from somebody who has proved nothing.
-pub const fn answer_bytes_max(asked: usize, from: core::net::IpAddr) -> usize {
-    let around = datagram_overhead(from);
-    ((asked + around) * ANSWER_PARTS.0 / ANSWER_PARTS.1).saturating_sub(around)
 }
 
 /// Writes a response again with what it cannot be without, until it has at most so many bytes; `false` when that is not

@@ -80,11 +80,10 @@ impl Document {
                 Some(Hole::Version) => write!(text, "{}", watching.version),
                 Some(Hole::Contact) => write!(text, "{}", escape(watching.contact)),
                 Some(Hole::Unique) => {
-                    let [a, b, c, d] = [96, 80, 64, 48].map(|shift| (watching.unique >> shift) as u16);
-                    let a = u32::try_from(watching.unique >> 96).unwrap_or(u32::from(a));
-                    let (c, d) = (c & 0x0fff | 0x4000, d & 0x3fff | 0x8000);
-                    let e = watching.unique & 0xffff_ffff_ffff;
-                    write!(text, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+                    // Version 4, and its variant.
+                    let id = watching.unique & !(0xf000 << 64 | 0xc000 << 48) | 0x4000 << 64 | 0x8000 << 48;
+                    let [b, c, d] = [80, 64, 48].map(|shift| id >> shift & 0xffff);
+                    write!(text, "{:08x}-{b:04x}-{c:04x}-{d:04x}-{:012x}", id >> 96, id & 0xffff_ffff_ffff)
                 }
             };
         }
@@ -106,14 +105,12 @@ struct Look {
     dialog: &'static str,
     open: bool,
     in_use: bool,
-    activity: Option<&'static str>,
     note: &'static str,
 }
 
 fn look(state: DeviceState, early: bool) -> Look {
-    let free = Look { dialog: "terminated", open: true, in_use: false, activity: None, note: "Ready" };
-    let activity = Some("on-the-phone");
-    let talks = Look { dialog: "confirmed", open: true, in_use: true, activity, note: "On the phone" };
+    let free = Look { dialog: "terminated", open: true, in_use: false, note: "Ready" };
+    let talks = Look { dialog: "confirmed", open: true, in_use: true, note: "On the phone" };
     match state {
         DeviceState::Ringing => Look { dialog: "early", note: "Ringing", ..talks },
         DeviceState::RingInUse if early => Look { dialog: "early", note: "Ringing", ..talks },
@@ -142,11 +139,11 @@ pub(crate) fn extension(
         Kind::Pidf { early } => {
             let look = look(state, early);
             let basic = if look.open { "open" } else { "closed" };
-            let person = match look.activity {
-                Some(word) => format!(
-                    " <dm:person>\n  <rpid:activities>\n   <rpid:{word} />\n  </rpid:activities>\n </dm:person>\n"
-                ),
-                None => " <dm:person />\n".to_owned(),
+            let person = match look.in_use {
+                true => {
+                    " <dm:person>\n  <rpid:activities>\n   <rpid:on-the-phone />\n  </rpid:activities>\n </dm:person>\n"
+                }
+                false => " <dm:person />\n",
             };
             let head = format!(
                 "{XML}<presence entity=\"{entity}\" xmlns=\"urn:ietf:params:xml:ns:pidf\" \

@@ -20,7 +20,7 @@ use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused, ServerId, Subs
 use ::sip::subscription::{Reason, Standing};
 use ::sip::{HeaderName, Message, OwnedMessage};
 use base::Instant;
-use call::{Core, Level, Watched};
+use call::{Core, DeviceState, Level, Watched};
 
 use super::config::Endpoint;
 use super::inbound::{Known, exten_of};
@@ -384,13 +384,11 @@ impl SipDriver {
             }
             return;
         };
-        let watcher = self.watchers.all.get_mut(&subscription);
-        let Some(watcher) = watcher else { return };
-        let watcher_contact = watcher.contact.clone();
+        let Some(watcher) = self.watchers.all.get_mut(&subscription) else { return };
         let Some(item) = watcher.items.first_mut() else { return };
-        let (version, contact) = (item.version, watcher_contact);
         let unique = u128::from(core.random()) << 64 | u128::from(core.random());
-        let bytes = document.bytes(&body::Watching { version, contact: &contact, unique });
+        let watching = body::Watching { version: item.version, contact: &watcher.contact, unique };
+        let bytes = document.bytes(&watching);
         item.version = item.version.wrapping_add(1);
         let body = Body { content_type: kind.content_type(), bytes: &bytes };
         self.with_stack(core, |stack, now, out| stack.notify(subscription, &[], Some(body), now, out)).ok();
@@ -405,8 +403,13 @@ impl SipDriver {
         }
         let document = match topic {
             Topic::Extension(extension) => {
-                let parties = ringing_parties(core, extension, entity);
                 let state = core.board.state(extension)?;
+                // Nothing else says who rings, and nothing else is looked through for it.
+                let rings = matches!(state, DeviceState::Ringing | DeviceState::RingInUse);
+                let parties = match kind {
+                    Kind::DialogInfo { .. } if rings => ringing_parties(core, extension, entity),
+                    _ => body::Parties::default(),
+                };
                 body::extension(kind, state, &extension.exten, entity, Some(&parties))
             }
             Topic::Mailboxes { boxes, account } => body::summary(mailboxes::sum(core, boxes), account),
@@ -588,13 +591,10 @@ impl SipDriver {
 
 /// Who calls an extension and who is called there, as the channel that rings has them.
 fn ringing_parties(core: &Core, extension: &Rc<Watched>, entity: &str) -> body::Parties {
-    let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
     let host = entity.rsplit_once('@').map_or("", |(_, host)| host);
-    let rings = core.board.devices(extension).find_map(|device| {
-        let device = pickup::as_channels_are_named(device);
-        core.find_ringing(nobody, call::pickup::Ringing::Named(&device))
-    });
-    let Some(channel) = rings.and_then(|id| core.get(id)) else { return body::Parties::default() };
+    let Some(channel) = pickup::ringing_at(core, extension).and_then(|id| core.get(id)) else {
+        return body::Parties::default();
+    };
     let named = |party: &call::PartyId| match party.number_presentation.is_hidden() {
         _ if party.number().is_empty() => None,
         true => Some(("anonymous".to_owned(), "sip:anonymous@anonymous.invalid".to_owned())),

@@ -6,10 +6,12 @@
 //! for them, and right for the next call, too, when one of two is taken. It proves nothing. Who may take the call is asked
 //! when the INVITE comes.
 
+use std::rc::Rc;
+
 use ::sip::header::Replaces;
 use base::ChannelId;
-use call::Core;
 use call::pickup::Ringing;
+use call::{Core, Watched};
 
 use super::super::SipDriver;
 use super::super::config::Endpoint;
@@ -52,20 +54,22 @@ impl SipDriver {
             _ => None,
         });
         let mut named = watched.filter(|extension| xml_id(&extension.exten).as_bytes() == id);
-        let ringing = named.next().and_then(|extension| {
-            let nobody = ChannelId::new(u32::MAX, u32::MAX);
-            core.board
-                .devices(extension)
-                .find_map(|device| core.find_ringing(nobody, Ringing::Named(&as_channels_are_named(device))))
-        });
+        let ringing = named.next().and_then(|extension| ringing_at(core, extension));
         let Some(target) = ringing else { return Some(Err(481)) };
         let may = core.get(target).is_some_and(|channel| endpoint.pickup.pickup.meets(&channel.pickup.call));
         Some(if may { Ok(target) } else { Err(403) })
     }
 }
 
+/// What rings at an extension.
+pub(super) fn ringing_at(core: &Core, extension: &Rc<Watched>) -> Option<ChannelId> {
+    let nobody = ChannelId::new(u32::MAX, u32::MAX);
+    let mut devices = core.board.devices(extension);
+    devices.find_map(|device| core.find_ringing(nobody, Ringing::Named(&as_channels_are_named(device))))
+}
+
 /// A device as the names of its channels begin.
-pub(super) fn as_channels_are_named(device: &str) -> String {
+fn as_channels_are_named(device: &str) -> String {
     match device.split_once('/') {
         Some((tech, rest)) if tech.eq_ignore_ascii_case("SIP") => format!("PJSIP/{rest}"),
         _ => device.to_owned(),
