@@ -14,7 +14,8 @@ const HEARD_MS: u32 = 300;
 
 #[test]
 fn rfc3264_6_1_a_caller_is_answered_in_the_format_of_who_was_dialled_so_that_nothing_is_transcoded() {
-    let site = Site::new("suits").phone_with("alice", "allow=ulaw,alaw\n").phone_with("bob", "allow=alaw\n");
+    let asked = "allow=ulaw,alaw\nincoming_call_offer_pref=remote\n";
+    let site = Site::new("suits").phone_with("alice", asked).phone_with("bob", "allow=alaw\n");
     let server = Server::start(site.dialplan(DIALPLAN));
     let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
     (alice.codecs, bob.codecs) = (vec![0, 8], vec![8]);

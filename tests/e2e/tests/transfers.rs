@@ -132,7 +132,8 @@ fn rfc5589_6_1_a_caller_sends_whom_he_called_on() {
 fn a_transfer_that_finds_nobody_says_so() {
     let Three { server, mut alice, mut bob, .. } = three("blind-fails");
     connect(&mut alice, &mut bob, "bob");
-    assert_eq!(bob.inside_with("REFER", "Refer-To: <sip:nobody@strowger>\r\n").status(), Some(404));
+    accepted(&bob.inside_with("REFER", "Refer-To: <sip:nobody@strowger>\r\n"));
+    assert_eq!(told_at_last(&mut bob).1, "SIP/2.0 404 Not Found");
     assert_eq!(bob.inside_with("REFER", "").status(), Some(400));
     talk((&alice, ALICE), (&bob, BOB));
     accepted(&bob.inside_with("REFER", "Refer-To: <sip:busy@strowger>\r\n"));
@@ -222,7 +223,8 @@ fn an_attended_transfer_while_the_target_rings_lets_the_other_hear_it_ring_and_t
     let refer = format!("Refer-To: <sip:carol@strowger?Replaces={replaces}>\r\n");
     accepted(&bob.inside_with("REFER", &refer));
     assert_eq!(told_at_last(&mut bob).1, "SIP/2.0 200 OK");
-    bob.until_hung_up();
+    // As phones do: who has sent a call on ends his own part (RFC 5589 §6).
+    bob.hang_up();
     assert!(second.outcome().status().is_some_and(|status| status >= 300), "its INVITE is refused");
     alice.media.forget();
     wait::until_true("alice hears it ring", || alice.media.heard().sounding() >= ENOUGH);

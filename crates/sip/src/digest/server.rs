@@ -82,13 +82,13 @@ impl<'a> Credentials<'a> {
         }
         let bare = trim(self.uri);
         let bare = bare.strip_prefix(b"<").and_then(|uri| uri.strip_suffix(b">")).unwrap_or(bare);
-        let schemed;
+        let mended;
         let said = match Uri::parse(bare) {
             Some(uri) if uri.is_sip() || uri.scheme == Scheme::Tel => Some(uri),
             // `pbx:5060` reads as a scheme, too.
             Some(_) | None => {
-                schemed = [b"sip:", bare].concat();
-                Uri::parse(&schemed)
+                mended = as_uri(bare);
+                Uri::parse(&mended)
             }
         };
         let (Some(said), Some(asked)) = (said, Uri::parse(request_uri)) else { return false };
@@ -271,6 +271,17 @@ fn lower_case(response: &[u8]) -> [u8; 64] {
         *to = from.to_ascii_lowercase();
     }
     digits
+}
+
+/// A URI that lacks its scheme, or the brackets around its IPv6 address (SIPp leaves them out), with what it lacks.
+fn as_uri(bare: &[u8]) -> Vec<u8> {
+    let place = bare.strip_prefix(b"sip:").unwrap_or(bare);
+    let colon = place.iter().rposition(|byte| *byte == b':').unwrap_or(place.len());
+    let (host, port) = place.split_at(colon);
+    match parse_ip(host) {
+        Some(core::net::IpAddr::V6(_)) if !host.starts_with(b"[") => [b"sip:[", host, b"]", port].concat(),
+        _ => [b"sip:", bare].concat(),
+    }
 }
 
 /// Whether two hosts are the same: by address, else by name without case.
@@ -564,6 +575,9 @@ mod tests {
             ("a registrar", "REGISTER", "sip:pbx", "sip:pbx:5060;transport=udp", true),
             ("a registrar with a user", "REGISTER", "sip:alice@pbx", "sip:pbx", true),
             ("a registrar without a scheme", "REGISTER", "pbx:5060", "sip:pbx", true),
+            ("an address without brackets, as SIPp says", "REGISTER", "sip:::1:5060", "sip:[::1]:5060", true),
+            ("another address without brackets", "REGISTER", "sip:::2:5060", "sip:[::1]:5060", false),
+            ("its port is another", "REGISTER", "sip:::1:5061", "sip:[::1]:5060", false),
             ("another registrar", "REGISTER", "sip:other", "sip:pbx", false),
             ("a number of the telephone", "INVITE", "tel:+4930", "tel:+4930", true),
             ("another number of the telephone", "INVITE", "tel:+4930", "tel:+4931", false),
