@@ -156,17 +156,22 @@ impl Findings {
     pub fn dedup(&mut self) {
         let mut seen = std::collections::BTreeSet::new();
         self.list.retain(|finding| seen.insert((finding.place.clone(), finding.message.clone())));
-        let mut first: BTreeMap<(Place, String), (usize, usize)> = BTreeMap::new();
+        self.fold(|finding| nameless(&finding.message).map(|alike| (finding.place.clone(), alike)));
+    }
+    /// Keeps the first of the findings that begin so, with how many more there are.
+    pub fn keep_first(&mut self, beginning: &str) {
+        self.fold(|finding| finding.message.starts_with(beginning).then_some(()));
+    }
+    /// Keeps the first of those alike, with how many more there are; `None` is like no other.
+    fn fold<K: Ord>(&mut self, alike: impl Fn(&Finding) -> Option<K>) {
+        let mut first: BTreeMap<K, (usize, usize)> = BTreeMap::new();
         let mut at = 0;
         self.list.retain(|finding| {
-            let Some(alike) = nameless(&finding.message) else {
+            let Some(key) = alike(finding) else {
                 at += 1;
                 return true;
             };
-            let (_, more) = first
-                .entry((finding.place.clone(), alike))
-                .and_modify(|(_, more)| *more += 1)
-                .or_insert((at, 0));
+            let (_, more) = first.entry(key).and_modify(|(_, more)| *more += 1).or_insert((at, 0));
             at += usize::from(*more == 0);
             *more == 0
         });
@@ -174,16 +179,6 @@ impl Findings {
             if let Some(finding) = self.list.get_mut(at) {
                 finding.message += &format!(" (the same holds for {more} more)");
             }
-        }
-    }
-    /// Keeps the first of the findings that begin so, with how many more there are.
-    pub fn keep_first(&mut self, beginning: &str) {
-        let is = |finding: &Finding| finding.message.starts_with(beginning);
-        let more = self.list.iter().filter(|finding| is(finding)).count().saturating_sub(1);
-        let mut seen = false;
-        self.list.retain(|finding| !is(finding) || !std::mem::replace(&mut seen, true));
-        if let Some(finding) = self.list.iter_mut().find(|finding| is(finding)).filter(|_| more > 0) {
-            finding.message += &format!(" (the same holds for {more} more)");
         }
     }
     /// Sorts by file, then line, keeping the order of findings of one line.

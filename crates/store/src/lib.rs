@@ -22,4 +22,4 @@ pub mod voicemail;
 
 pub use defaults::{Defaults, PHONES};
 pub use folder::Folder;
-pub use snapshot::{CORE_FILES, Examined, Kept, Snapshot, Where, check, examine, is_core_file};
+pub use snapshot::{CORE_FILES, Examined, Kept, Snapshot, Where, examine, is_core_file};

@@ -201,13 +201,12 @@ impl Snapshot {
             Where::Embedded(defaults) => load_embedded(defaults, &mut findings),
         };
         findings.dedup();
-        match read.filter(|(_, refused)| refused.iter().all(|file| gaps.allow(file))) {
-            Some((mut snapshot, refused)) => {
-                for file in &refused {
+        match read.filter(|snapshot| snapshot.refused.iter().all(|file| gaps.allow(file))) {
+            Some(mut snapshot) => {
+                for file in &snapshot.refused {
                     let message = "the file is refused as a whole: what it configures is off";
                     findings.error(&Place::new(file.clone(), 0), message, "correct it, and reload");
                 }
-                snapshot.refused = refused;
                 snapshot.place = place.clone();
                 snapshot.kept = kept.clone();
                 Ok((Arc::new(snapshot), findings))
@@ -270,8 +269,8 @@ pub fn examine(dir: &Path, exec: bool) -> Examined {
     let dir: PathBuf = dir.components().collect();
     let mut findings = Findings::new();
     let read = read_dir(&dir, Some(exec), (&[], &Arc::default()), &mut findings);
-    let refused = read.as_ref().map(|(_, refused)| refused.clone()).unwrap_or_default();
-    let snapshot = read.map(|(mut snapshot, _)| {
+    let refused = read.as_ref().map(|snapshot| snapshot.refused.clone()).unwrap_or_default();
+    let snapshot = read.map(|mut snapshot| {
         snapshot.place = Where::Looked { folder: dir.clone(), exec };
         Arc::new(snapshot)
     });
@@ -279,16 +278,6 @@ pub fn examine(dir: &Path, exec: bool) -> Examined {
     findings.keep_first("#exec ");
     findings.dedup();
     Examined { snapshot, findings, refused }
-}
-
-/// The same, with what `dialplan` finds in what was read.
-pub fn check(dir: &Path, exec: bool, dialplan: &mut dyn FnMut(&Snapshot, &mut Findings)) -> Findings {
-    let Examined { snapshot, mut findings, refused } = examine(dir, exec);
-    if let Some(snapshot) = snapshot.filter(|_| refused.is_empty()) {
-        dialplan(&snapshot, &mut findings);
-        findings.dedup();
-    }
-    findings
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
@@ -325,18 +314,14 @@ impl Gaps<'_> {
 /// What databases have of a configuration: sections of `pjsip.conf`, and what they keep of other files.
 type Brought<'a> = (&'a [Section], &'a Arc<Kept>);
 
-fn load_site(
-    path: &Path,
-    (rows, kept): Brought<'_>,
-    findings: &mut Findings,
-) -> Option<(Snapshot, Vec<String>)> {
+fn load_site(path: &Path, (rows, kept): Brought<'_>, findings: &mut Findings) -> Option<Snapshot> {
     let beside = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut reading = Reading::new(Box::new(Folder::new(beside)), true, findings);
     reading.rows = rows;
     reading.kept = kept.clone();
-    let file = reading.file(&name);
-    if file.is_none() && !reading.refused {
+    let (file, is_missing) = reading.find(&name);
+    if is_missing {
         let remedy = "name an asterisk.conf with -C, or start without -C to use the embedded defaults";
         reading.findings.error(&Place::new(path.display().to_string(), 0), "there is no such file", remedy);
         return None;
@@ -352,43 +337,44 @@ fn load_site(
     Some(reading.complete(asterisk))
 }
 
-/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands; beside it the files that were
-/// refused.
+/// Reads a folder, which is only `looked` at, and then perhaps lets `#exec` run commands.
 fn read_dir(
     dir: &Path,
     looked: Option<bool>,
     (rows, kept): Brought<'_>,
     findings: &mut Findings,
-) -> Option<(Snapshot, Vec<String>)> {
+) -> Option<Snapshot> {
     if !dir.is_dir() {
         let place = Place::new(dir.display().to_string(), 0);
         findings.error(&place, "there is no such folder", "name a folder with configuration files");
         return None;
     }
-    let opened = |home: &Path| match looked {
-        Some(exec) => Folder::of_copy(dir, Copied::new(dir, home, exec)),
+    let copied = |home: &Path| looked.map(|exec| Copied::new(dir, home, exec));
+    let opened = |copy: Option<Copied>| match copy {
+        Some(copy) => Folder::of_copy(dir, copy),
         None => Folder::new(dir),
     };
-    let mut reading = Reading::new(Box::new(opened(&Directories::default().astetcdir)), true, findings);
+    let folder = opened(copied(&Directories::default().astetcdir));
+    let mut reading = Reading::new(Box::new(folder), true, findings);
     reading.rows = rows;
     reading.kept = kept.clone();
     let file = reading.file("asterisk.conf");
     let mut asterisk = reading.asterisk(file);
-    let copy = looked.map(|exec| Copied::new(dir, &asterisk.directories.astetcdir, exec));
-    let folder = opened(&asterisk.directories.astetcdir);
+    let copy = copied(&asterisk.directories.astetcdir);
+    let folder = opened(copy.clone());
     asterisk.directories.astetcdir = dir.to_owned();
     if let Some(copy) = &copy {
         asterisk.directories.each(|path| *path = copy.find(path));
     }
     reading.source = Box::new(Overlay { kept: kept.clone(), folder });
-    let (mut snapshot, refused) = reading.complete(asterisk);
+    let mut snapshot = reading.complete(asterisk);
     if let Some(copy) = &copy {
         snapshot.look_in(copy);
     }
-    Some((snapshot, refused))
+    Some(snapshot)
 }
 
-fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<(Snapshot, Vec<String>)> {
+fn load_embedded(defaults: &Defaults, findings: &mut Findings) -> Option<Snapshot> {
     let mut reading = Reading::new(Box::new(defaults.source()), false, findings);
     let file = reading.file("asterisk.conf");
     let asterisk = reading.asterisk(file);
@@ -441,9 +427,8 @@ struct Reading<'a> {
     kept: Arc<Kept>,
     files: Vec<(PathBuf, Option<SystemTime>)>,
     ran_exec: bool,
-    /// A file was refused, so there will be no snapshot; the rest is read to tell everything at once.
-    refused: bool,
-    refused_files: Vec<String>,
+    /// Files that were refused; the rest is read all the same, to tell everything at once.
+    refused: Vec<String>,
 }
 
 impl<'a> Reading<'a> {
@@ -461,8 +446,7 @@ impl<'a> Reading<'a> {
             kept: Arc::default(),
             files: Vec::new(),
             ran_exec: false,
-            refused: false,
-            refused_files: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
@@ -470,8 +454,7 @@ impl<'a> Reading<'a> {
     fn file(&mut self, name: &str) -> Option<File> {
         let file = conf::load(&*self.source, name, self.options, self.findings);
         if file == Err(LoadError::Invalid) {
-            self.refused = true;
-            self.refused_files.push(self.source.full_name(name));
+            self.refused.push(self.source.full_name(name));
         }
         if self.on_disk {
             let read = file.as_ref().map_or_else(
@@ -491,6 +474,14 @@ impl<'a> Reading<'a> {
             Err(LoadError::Invalid) => None,
             file => self.kept.families.complete(name, file.ok()),
         }
+    }
+
+    /// As [`Self::file`]; and whether it is missing, and not refused.
+    fn find(&mut self, name: &str) -> (Option<File>, bool) {
+        let refused = self.refused.len();
+        let file = self.file(name);
+        let is_missing = file.is_none() && self.refused.len() == refused;
+        (file, is_missing)
     }
 
     /// A file that was read, whose change a reload is to see.
@@ -527,22 +518,17 @@ impl<'a> Reading<'a> {
 
     /// As [`Self::read`], for files without which something people expect is missing.
     fn expect<T: Default>(&mut self, name: &str, missing: &str, read: fn(&File, &mut Findings) -> T) -> T {
-        let refused = std::mem::take(&mut self.refused);
-        let file = self.file(name);
-        if file.is_none() && !self.refused {
+        let (file, is_missing) = self.find(name);
+        if is_missing {
             let place = self.whole(name);
             self.findings.warning(&place, format!("there is no such file: {missing}"), "");
         }
-        self.refused |= refused;
         file.map_or_else(T::default, |file| read(&file, self.findings))
     }
 
     /// The objects of `pjsip.conf`, with those that `pjsip_wizard.conf` and `sip.conf` stand for.
     fn pjsip(&mut self, modules: &mut Modules, sorcery: &Sorcery) -> Pjsip {
-        let refused = std::mem::take(&mut self.refused);
-        let own = self.file("pjsip.conf");
-        let is_missing = own.is_none() && !self.refused;
-        self.refused |= refused;
+        let (own, is_missing) = self.find("pjsip.conf");
         let nothing = File { files: vec![self.source.full_name("pjsip.conf").into()], ..File::default() };
         let mut file = own.unwrap_or(nothing);
         file.sections.retain(|section| {
@@ -602,9 +588,8 @@ impl<'a> Reading<'a> {
         Realtime::read(&files, &sources, self.findings)
     }
 
-    /// The snapshot, unless a file was refused.
-    /// The snapshot, with gaps where files were refused; those beside it.
-    fn complete(mut self, asterisk: Asterisk) -> (Snapshot, Vec<String>) {
+    /// The snapshot, with gaps where files were refused.
+    fn complete(mut self, asterisk: Asterisk) -> Snapshot {
         let acls = self.read("acl.conf", NamedAcls::read);
         let mut modules = self.read("modules.conf", Modules::read);
         let mut realtime = self.realtime();
@@ -638,9 +623,10 @@ impl<'a> Reading<'a> {
         let mut ari = self.read("ari.conf", Ari::read);
         ari.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);
-        let http = self.read("http.conf", HttpGeneral::read);
-        let restrictions = self.file("http.conf");
-        let restrictions = restrictions.map(|file| Restriction::read(&file, &acls, self.findings));
+        let web = self.file("http.conf");
+        let web = web.as_ref();
+        let http = web.map_or_else(HttpGeneral::default, |file| HttpGeneral::read(file, self.findings));
+        let restrictions = web.map_or_else(Vec::new, |file| Restriction::read(file, &acls, self.findings));
         let prometheus = self.read("prometheus.conf", Prometheus::read);
         prometheus.check(&http, self.findings);
         ari.check(&http, self.findings);
@@ -688,12 +674,12 @@ impl<'a> Reading<'a> {
             minivm: self.minivm(),
             voicemail: self.read("voicemail.conf", VoicemailConf::read),
             http,
-            refused: Vec::new(),
-            restrictions: restrictions.unwrap_or_default(),
+            restrictions,
             prometheus,
             acls,
             realtime,
             extensions: self.extensions(),
+            refused: self.refused,
             files: self.files,
             ran_exec: self.ran_exec,
             // Replaced by the caller, which knows the place.
@@ -720,6 +706,6 @@ impl<'a> Reading<'a> {
         if let Some(wizards) = &self.wizards {
             made::reword(self.findings, wizards, made::in_word_of);
         }
-        (snapshot, self.refused_files)
+        snapshot
     }
 }

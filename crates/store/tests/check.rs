@@ -1,8 +1,6 @@
 //! What `strowger check` says of folders, line by line: what the field takes is no error, and what has no effect is named in
 //! the words of its file.
 
-use std::fs;
-
 mod common;
 use common::Scratch;
 
@@ -23,13 +21,11 @@ fn folders_are_told_line_by_line() {
         let scratch = Scratch::new(&format!("check-{}", name.replace(' ', "-")));
         let has = |wanted: &str| files.iter().any(|(file, _)| *file == wanted);
         for (file, text) in files.iter().copied().chain([("pjsip.conf", UDP), PLAN]) {
-            let path = scratch.0.join(file);
-            if !path.exists() && (file != "pjsip.conf" || !has("sip.conf")) {
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, text).unwrap();
+            if !scratch.0.join(file).exists() && (file != "pjsip.conf" || !has("sip.conf")) {
+                scratch.write(file, text);
             }
         }
-        let findings = store::check(&scratch.0, false, &mut |_, _| {});
+        let findings = store::examine(&scratch.0, false).findings;
         let folder = format!("{}/", scratch.0.display());
         let lines = findings.iter().map(|of| format!("{}: {}: {}", of.place, of.level, of.message));
         let lines: Vec<String> = lines.map(|line| line.replace(&folder, "")).collect();
@@ -334,7 +330,7 @@ const ROWS: &[Row] = &[
 #[test]
 fn options_that_exist_in_the_field_are_neither_errors_nor_unknown() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stock");
-    let findings = store::check(&folder, false, &mut |_, _| {});
+    let findings = store::examine(&folder, false).findings;
     let is_wrong = |finding: &&conf::Finding| {
         finding.level == conf::Level::Error
             || finding.message.contains("no option")
@@ -349,11 +345,11 @@ fn options_that_exist_in_the_field_are_neither_errors_nor_unknown() {
 fn exec_runs_only_when_it_is_asked_for() {
     let scratch = Scratch::new("check-exec");
     let ran = scratch.0.join("ran");
-    fs::write(scratch.0.join("asterisk.conf"), "[options]\nexecincludes=yes\n").unwrap();
+    scratch.write("asterisk.conf", "[options]\nexecincludes=yes\n");
     let text = format!("[default]\nexten => 1,1,NoOp()\n#exec touch {0}\n#exec touch {0}\n", ran.display());
-    fs::write(scratch.0.join("extensions.conf"), text).unwrap();
+    scratch.write("extensions.conf", &text);
     let told = |exec: bool| {
-        let findings = store::check(&scratch.0, exec, &mut |_, _| {});
+        let findings = store::examine(&scratch.0, exec).findings;
         findings.iter().filter(|finding| finding.message.contains("is not run")).count()
     };
     assert_eq!((told(false), ran.exists()), (1, false));
@@ -364,28 +360,22 @@ fn exec_runs_only_when_it_is_asked_for() {
 fn a_copy_of_a_machine_is_looked_at_in_its_own_place() {
     let scratch = Scratch::new("check-copy");
     let etc = scratch.0.join("etc/asterisk");
-    let write = |name: &str, text: &str| {
-        let path = scratch.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    write("etc/asterisk/pjsip.conf", UDP);
-    write(
+    scratch.write("etc/asterisk/pjsip.conf", UDP);
+    scratch.write(
         "etc/asterisk/extensions.conf",
         "[default]\nexten => 1,1,NoOp()\n#include \"/etc/asterisk/more.d/*.conf\"\n#include </etc/asterisk/one.conf>\n\
          #include \"/var/lib/asterisk/made.conf\"\n",
     );
-    write("etc/asterisk/more.d/a.conf", "exten => 2,1,NoOp()\n");
-    write("etc/asterisk/one.conf", "exten => 3,1,NoOp()\n");
-    write("var/lib/asterisk/made.conf", "exten => 4,1,NoOp()\n");
-    write("var/lib/asterisk/keys/a.pub", "");
-    write("etc/asterisk/iax.conf", "[a]\ntype=friend\nauth=rsa\ninkeys=a\nhost=dynamic\n");
-    let mut extensions = 0;
+    scratch.write("etc/asterisk/more.d/a.conf", "exten => 2,1,NoOp()\n");
+    scratch.write("etc/asterisk/one.conf", "exten => 3,1,NoOp()\n");
+    scratch.write("var/lib/asterisk/made.conf", "exten => 4,1,NoOp()\n");
+    scratch.write("var/lib/asterisk/keys/a.pub", "");
+    scratch.write("etc/asterisk/iax.conf", "[a]\ntype=friend\nauth=rsa\ninkeys=a\nhost=dynamic\n");
     for folder in [etc.clone(), etc.join("."), etc.join("")] {
-        let findings = store::check(&folder, false, &mut |snapshot, _| {
-            extensions = snapshot.extensions.sections.iter().flat_map(|section| &section.variables).count();
-        });
+        let store::Examined { snapshot, findings, .. } = store::examine(&folder, false);
         assert!(findings.iter().all(|finding| finding.level == conf::Level::Note), "{findings}");
+        let sections = &snapshot.unwrap().extensions.sections;
+        let extensions = sections.iter().flat_map(|section| &section.variables).count();
         assert_eq!(extensions, 4);
     }
 }

@@ -10,26 +10,11 @@ use store::config::logger::{LogLevel, Target};
 use store::config::manager::Classes;
 use store::config::modules::Capability;
 use store::config::music::{Mode, Sort};
-use store::{Defaults, Snapshot, Where, check};
-
-trait Write {
-    fn write(&self, name: &str, text: &str) -> &Self;
-}
-
-impl Write for Scratch {
-    fn write(&self, name: &str, text: &str) -> &Self {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-        self
-    }
-}
+use store::{Defaults, Snapshot, Where, examine};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
-
-fn no_dialplan(_: &Snapshot, _: &mut Findings) {}
 
 /// Findings as text, with the folder's name taken out.
 fn told(findings: &Findings, dir: &Path) -> String {
@@ -40,7 +25,7 @@ fn told(findings: &Findings, dir: &Path) -> String {
 fn golden_folders_are_told_line_by_line() {
     for name in ["office", "legacy", "broken"] {
         let dir = golden(name);
-        let findings = check(&dir, false, &mut no_dialplan);
+        let findings = examine(&dir, false).findings;
         let told = told(&findings, &dir);
         let expected = dir.join("expected.txt");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -151,6 +136,27 @@ fn a_reload_keeps_the_old_one_when_a_file_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_refused_is_told_once() {
+    for name in ["http.conf", "pjsip.conf", "extensions.conf", "rtp.conf"] {
+        let dir = Scratch::new(&format!("refused-{name}"));
+        dir.write("extensions.conf", "[a]\n").write("pjsip.conf", "[t]\ntype=transport\nbind=127.0.0.1\n");
+        dir.write(name, "[b](missing)\n");
+        let (snapshot, findings) = Snapshot::start(&Where::Dir(dir.0.clone())).unwrap();
+        let path = dir.0.join(name).display().to_string();
+        assert_eq!(snapshot.refused, [path.as_str()], "{name}");
+        let told = findings.iter().filter(|finding| finding.message.contains("refused as a whole"));
+        assert_eq!(told.count(), 1, "{name}: {findings}");
+        assert!(
+            !findings.iter().any(|finding| finding.message.contains("no such file")),
+            "{name}: {findings}"
+        );
+        assert_eq!(examine(&dir.0, false).refused, [path], "{name}");
+        snapshot.reload().unwrap();
+        assert!(Snapshot::load(&Where::Dir(dir.0.clone())).is_err(), "{name}");
+    }
+}
+
+#[test]
 fn the_other_files_lie_in_astetcdir_or_beside() {
     let dir = Scratch::new("etc");
     dir.write(
@@ -230,14 +236,14 @@ fn the_embedded_files_written_out_are_a_site_of_their_own() {
     for (name, text) in defaults().files() {
         dir.write(name, &text);
     }
-    let findings = check(&dir.0, false, &mut no_dialplan);
+    let findings = examine(&dir.0, false).findings;
     assert!(findings.is_empty(), "{findings}");
 }
 
 #[test]
 fn findings_serialise_for_scripts() {
     let dir = golden("broken");
-    let findings = check(&dir, false, &mut no_dialplan);
+    let findings = examine(&dir, false).findings;
     let json = serde_json::to_value(&findings).unwrap();
     let first = &json[0];
     assert!(first["file"].as_str().unwrap().ends_with(".conf"), "{first}");
@@ -260,7 +266,7 @@ fn transports_of_websockets_are_told_when_nobody_listens_for_them() {
             .write("extensions.conf", "")
             .write("pjsip.conf", &format!("[x]\ntype=transport\nprotocol={protocol}\n"))
             .write("http.conf", http);
-        let findings = told(&check(&scratch.0, false, &mut no_dialplan), &scratch.0);
+        let findings = told(&examine(&scratch.0, false).findings, &scratch.0);
         let remarks: Vec<&str> = findings.lines().filter(|line| line.contains("transport 'x'")).collect();
         assert_eq!(remarks.len(), usize::from(expected.is_some()), "{name}: {findings}");
         assert!(expected.is_none_or(|words| remarks[0].contains(words)), "{name}: {findings}");

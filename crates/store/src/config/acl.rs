@@ -162,7 +162,7 @@ impl Access {
         self.lists.push(Self::nobody());
     }
     /// Access that nobody has; stands where a named list is missing, so that a typing error never opens a door.
-    pub(crate) fn nobody() -> Arc<Acl> {
+    fn nobody() -> Arc<Acl> {
         let mut acl = Acl::default();
         let everyone = [
             Net { address: Ipv4Addr::UNSPECIFIED.into(), mask: prefix_v4(0) },

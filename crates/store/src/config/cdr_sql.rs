@@ -189,7 +189,7 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
     if let Some(file) = &files.odbc {
         tables.extend(odbc(file, realtime, findings));
     }
-    if let Some(file) = files.pgsql.as_ref().filter(|file| describes(file, "global", findings)) {
+    if let Some(file) = files.pgsql.as_ref().filter(|file| describes(file, findings)) {
         let of: CdrPgsql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,
@@ -209,7 +209,7 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
             ..plain("cdr_pgsql", "cdr_pgsql", connection, with_schema(&of.schema, &of.table))
         });
     }
-    if let Some(file) = files.mysql.as_ref().filter(|file| describes(file, "global", findings)) {
+    if let Some(file) = files.mysql.as_ref().filter(|file| describes(file, findings)) {
         let of: CdrMysql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,
@@ -241,14 +241,11 @@ pub(crate) fn read(files: &Files, realtime: &mut Realtime, findings: &mut Findin
 
 /// Whether the section of a file that describes a database says anything: a stock file does not, and nothing is connected to
 /// or kept for it.
-pub(super) fn describes(file: &File, section: &str, findings: &mut Findings) -> bool {
-    let said = file.named(section).any(|section| !section.variables.is_empty());
+pub(super) fn describes(file: &File, findings: &mut Findings) -> bool {
+    let said = file.named("global").any(|section| !section.variables.is_empty());
     if !said {
-        findings.note(
-            &file.place(),
-            format!("[{section}] says nothing, so nothing is written to a database"),
-            "",
-        );
+        let message = "[global] says nothing, so nothing is written to a database";
+        findings.note(&file.place(), message, "");
     }
     said
 }
@@ -380,7 +377,7 @@ fn adaptive(section: &Section, realtime: &Realtime, findings: &mut Findings) -> 
 }
 
 fn odbc(file: &File, realtime: &Realtime, findings: &mut Findings) -> Option<CdrSql> {
-    let section = file.section("global").filter(|_| describes(file, "global", findings))?;
+    let section = file.section("global").filter(|_| describes(file, findings))?;
     let of: CdrOdbc = read_settings(file, "global", findings);
     let connection = class(&of.dsn, "dsn", section, realtime, findings)?;
     let mut fields = ODBC_FIELDS.to_vec();

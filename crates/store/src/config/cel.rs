@@ -156,7 +156,7 @@ pub(crate) fn read_sql(files: &Files, realtime: &mut Realtime, findings: &mut Fi
             ..lines
         });
     }
-    if let Some(file) = files.pgsql.as_ref().filter(|file| cdr_sql::describes(file, "global", findings)) {
+    if let Some(file) = files.pgsql.as_ref().filter(|file| cdr_sql::describes(file, findings)) {
         let of: CelPgsql = read_settings(file, "global", findings);
         let server = Server {
             host: of.hostname,

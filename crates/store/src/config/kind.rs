@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::acl::{Acl, Net};
-use number::{decimal, no_effect, tell_rest, whole};
+use number::{decimal, no_effect, whole};
 
 /// How the text of an option becomes the field of an object.
 pub trait Kind {
@@ -26,6 +26,15 @@ pub trait Kind {
 
 fn items(variable: &Variable) -> impl Iterator<Item = &str> {
     variable.value.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// What there is to say of text behind `what` a value is, which the field does not read either.
+pub(crate) fn tell_rest(variable: &Variable, what: &str, rest: &str, notes: &mut Findings) {
+    if !rest.is_empty() {
+        let (name, value, rest) = (&variable.name, &variable.value, rest.trim());
+        let message = format!("{name}={value}: `{rest}` behind the {what} is not read");
+        notes.push(variable.finding(Level::Warning, message, "remove it; a comment begins with `;`"));
+    }
 }
 
 /// Text, last line wins.
@@ -96,7 +105,7 @@ impl Kind for Port {
             *value = variable.integer(0..=u16::MAX)?;
             return Ok(());
         };
-        tell_rest(variable, rest, notes);
+        tell_rest(variable, "number", rest, notes);
         *value = port;
         Ok(())
     }
@@ -339,14 +348,8 @@ impl Kind for BindTo {
     fn set(value: &mut Option<Bind>, variable: &Variable, notes: &mut Findings) -> Result<(), Finding> {
         let (text, rest) = variable.value.split_once(char::is_whitespace).unwrap_or((&*variable.value, ""));
         let bind = Bind::parse(text);
-        if bind.is_some() && !rest.is_empty() {
-            let message = format!(
-                "{}={}: `{}` behind the address is not read",
-                variable.name,
-                variable.value,
-                rest.trim()
-            );
-            notes.push(variable.finding(Level::Warning, message, "remove it; a comment begins with `;`"));
+        if bind.is_some() {
+            tell_rest(variable, "address", rest, notes);
         }
         *value = Some(bind.ok_or_else(|| {
             bad(
@@ -378,14 +381,6 @@ impl Kind for Servers {
     }
 }
 
-pub(crate) fn tell_rest_of_network(variable: &Variable, rest: &str, notes: &mut Findings) {
-    if !rest.is_empty() {
-        let message =
-            format!("{}={}: `{rest}` behind the network is not read", variable.name, variable.value);
-        notes.push(variable.finding(Level::Warning, message, "remove it; a comment begins with `;`"));
-    }
-}
-
 /// Networks; lines add up.
 pub struct Nets;
 impl Kind for Nets {
@@ -397,7 +392,7 @@ impl Kind for Nets {
         for item in items(variable) {
             let (net, rest) = Net::leading(item)
                 .ok_or_else(|| bad(variable, "a network", "write 192.0.2.0/24 or 2001:db8::/32"))?;
-            tell_rest_of_network(variable, rest, notes);
+            tell_rest(variable, "network", rest, notes);
             value.push(net);
         }
         Ok(())
@@ -416,7 +411,7 @@ impl Kind for Rules {
         for rest in
             items(variable).filter_map(|item| Some(Net::leading(item.trim_start_matches('!').trim())?.1))
         {
-            tell_rest_of_network(variable, rest, notes);
+            tell_rest(variable, "network", rest, notes);
         }
         value.add(permit, &variable.value).map_err(|item| {
             let message = format!("{}={} holds `{item}`, which is no network", variable.name, variable.value);

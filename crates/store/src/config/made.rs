@@ -8,32 +8,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A section in the making.
 #[derive(Debug)]
-pub(in crate::config) struct Made(Section);
+pub(super) struct Made(Section);
 
 impl Made {
     /// An object of a type, without options so far.
-    pub(in crate::config) fn new(kind: &str, name: &str, place: &Place) -> Self {
+    pub(super) fn new(kind: &str, name: &str, place: &Place) -> Self {
         let (name, parents, variables) = (name.into(), Vec::new(), Vec::new());
         let mut made = Self(Section { name, template: false, place: place.clone(), parents, variables });
         made.line("type", kind, place);
         made
     }
     /// Adds an option; of those that hold one value, the last of a name holds.
-    pub(in crate::config) fn line(&mut self, name: &str, value: &str, place: &Place) {
+    pub(super) fn line(&mut self, name: &str, value: &str, place: &Place) {
         let (name, value, place) = (name.into(), value.into(), place.clone());
         self.0.variables.push(Variable { name, value, object: false, place, inherited: false });
     }
     /// Whether a line has the option.
-    pub(in crate::config) fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.last(name).is_some()
     }
-    pub(in crate::config) fn into_section(self) -> Section {
+    pub(super) fn into_section(self) -> Section {
         self.0
     }
 }
 
 /// Whether the file has an object of this type and name.
-pub(in crate::config) fn is_there(file: &File, kind: &str, name: &str) -> bool {
+pub(super) fn is_there(file: &File, kind: &str, name: &str) -> bool {
     let is_kind =
         |section: &Section| section.value("type").is_some_and(|value| value.eq_ignore_ascii_case(kind));
     file.objects().any(|section| &*section.name == name && is_kind(section))
@@ -41,7 +41,7 @@ pub(in crate::config) fn is_there(file: &File, kind: &str, name: &str) -> bool {
 
 impl Made {
     /// Whether it is of this type.
-    pub(in crate::config) fn is(&self, kind: &str) -> bool {
+    pub(super) fn is(&self, kind: &str) -> bool {
         self.0.value("type") == Some(kind)
     }
 }

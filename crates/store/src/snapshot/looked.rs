@@ -42,9 +42,8 @@ impl Snapshot {
             findings.warning(directories.origin.place_of("astdatadir"), message, remedy);
         }
         let is_sound = |name: &Path| {
-            let ending = name.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-            ending.is_some_and(|ending| {
-                ending == "mp3" || codec::extensions().any(|known| known.eq_ignore_ascii_case(&ending))
+            name.extension().is_some_and(|ending| {
+                crate::sounds::extensions().any(|known| ending.eq_ignore_ascii_case(known))
             })
         };
         for (name, class) in &self.music.classes {

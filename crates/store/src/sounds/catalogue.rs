@@ -322,7 +322,7 @@ fn extension(path: &Path) -> Option<String> {
 }
 
 /// Extensions of files that can be played.
-fn extensions() -> impl Iterator<Item = &'static str> {
+pub(crate) fn extensions() -> impl Iterator<Item = &'static str> {
     codec::extensions().chain([mp3::EXTENSION])
 }
 

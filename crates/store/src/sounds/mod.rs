@@ -21,6 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use base::{Clip, Coded, FormatId, Instant};
 use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
+pub(crate) use catalogue::extensions;
 pub use catalogue::{Catalogue, MusicList, MusicOrder, speech};
 pub use program::Program;
 pub use recorder::{Recordings, Told};

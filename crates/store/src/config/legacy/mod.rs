@@ -11,8 +11,6 @@ mod words;
 
 pub(in crate::config) use keys::rows;
 
-use std::collections::BTreeSet;
-
 use conf::{File, Findings, Level, Place, Section, Variable};
 
 use super::made::{self, Made, is_there};
@@ -51,8 +49,7 @@ pub(crate) fn import(sip: &File, pjsip: &File, findings: &mut Findings) -> Vec<S
 
 /// chan_sip goes on with a peer of which one value is wrong, where the reader of `pjsip.conf` would skip the object.
 fn settle(mut section: Section, findings: &mut Findings) -> Section {
-    let kind = section.value("type").unwrap_or_default().to_owned();
-    let take: fn(&mut Section, &mut Findings) = match kind.as_str() {
+    let take: fn(&mut Section, &mut Findings) = match section.value("type").unwrap_or_default() {
         "endpoint" => take_lines::<Endpoint>,
         "aor" => take_lines::<Aor>,
         "auth" => take_lines::<Auth>,
@@ -88,10 +85,9 @@ fn is_rule(line: &Variable) -> bool {
 /// What the reader of `pjsip.conf` has to say, in the words of `sip.conf` where that is what was written.
 pub(crate) fn reword(findings: &mut Findings, sip: &File) {
     // Nobody expects strangers to be reached.
-    let files: BTreeSet<&str> = sip.files.iter().map(|file| &**file).collect();
     findings.retain(|finding| {
-        !(files.contains(&*finding.place.file)
-            && finding.message.starts_with("endpoint 'anonymous' has no aors"))
+        !(finding.message.starts_with("endpoint 'anonymous' has no aors")
+            && sip.files.contains(&finding.place.file))
     });
     made::reword(findings, sip, |finding, line| {
         if let Some((_, remedy)) = REMEDIES.iter().find(|(of, _)| finding.remedy.starts_with(of)) {

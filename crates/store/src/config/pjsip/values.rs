@@ -1,7 +1,7 @@
 //! Values that only `pjsip.conf` has.
 
 use crate::config::acl::Net;
-use crate::config::kind::{Kind, Secret, choice, tell_rest_of_network};
+use crate::config::kind::{Kind, Secret, choice, tell_rest};
 use conf::{Finding, Findings, Level, Variable};
 
 choice! {
@@ -313,7 +313,7 @@ impl Kind for Sources {
             "write 192.0.2.0/24 or sip.example.com",
             |item| {
                 if let Some((net, rest)) = Net::leading(item) {
-                    tell_rest_of_network(variable, rest, notes);
+                    tell_rest(variable, "network", rest, notes);
                     return Some(SourceMatch::Net(net));
                 }
                 let host =
