@@ -46,20 +46,22 @@ fn rfc3264_8_4_hold_and_resume_reach_the_story_and_the_stream() {
 
 #[test]
 fn rfc3261_14_a_reinvite_without_offer_gets_ours_and_its_ack_decides() {
-    let mut lab = Lab::new(site());
+    let mut config = site();
+    config.offers_all_when_asked = true;
+    let mut lab = Lab::new(config);
     let (mut alice, id) = up(&mut lab);
     alice.inside(&mut lab, "INVITE", "", "");
     let answer = lab.sent();
     // Our offer holds nobody.
     assert_eq!(lab.heard(), ["Unhold"]);
     assert!(body(&answer).contains("m=audio 10002 RTP/AVP"), "{}", body(&answer));
-    alice.ack(&mut lab, &answer, &sdp_with("198.51.100.7", 4004, "0", "a=sendonly\r\n"));
+    alice.ack(&mut lab, &answer, &sdp_with("198.51.100.7", 4004, "8", "a=sendonly\r\n"));
     assert_eq!(lab.heard(), ["Hold"]);
     assert_eq!(
         (lab.plan().remote, lab.plan().format),
-        ("198.51.100.7:4004".parse().ok(), base::FormatId::ULAW)
+        ("198.51.100.7:4004".parse().ok(), base::FormatId::ALAW)
     );
-    assert_eq!(lab.shard.core.borrow().get(id).unwrap().format, base::FormatId::ULAW);
+    assert_eq!(lab.shard.core.borrow().get(id).unwrap().format, base::FormatId::ALAW);
     // An ACK that brings nothing leaves the session as it was.
     alice.inside(&mut lab, "INVITE", "", "");
     let answer = lab.sent();

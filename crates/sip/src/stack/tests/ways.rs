@@ -334,6 +334,13 @@ fn rfc3261_18_4_what_the_network_could_not_deliver_fails_at_once_when_the_quotat
     assert_eq!(told(&mut out), [""; 0]);
     stack.due(ms(500), &mut out);
     assert_eq!(sent(&mut out), [(udp(SERVERS[0]), request)]);
+    out.clear();
+    // Nobody started: it ends as if there had been no word of it.
+    for second in 1..=32 {
+        stack.due(ms(second * 1000), &mut out);
+    }
+    assert_eq!(told(&mut out), ["Unanswered Timeout"]);
+    assert_eq!(stack.load(), Load::default());
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn rfc3261_18_2_2_and_rfc3581_responses_go_where_via_and_source_say() {
             "UDP 10.1.1.1;maddr=239.1.1.1",
             false,
             udp("203.0.113.5:5060"),
-            ";received=203.0.113.5;branch=",
+            ";received=203.0.113.5;maddr=239.1.1.1;branch=",
         ),
         ("connection", tcp, "TCP 10.1.1.1:5070", false, tcp, ";received=203.0.113.5;branch="),
     ] {
@@ -172,7 +172,7 @@ fn rfc3261_18_2_2_and_rfc3581_responses_go_where_via_and_source_say() {
         assert_eq!(heard.sent[0].0, expected, "{name}");
         let message = heard.sent[0].1.view();
         let value = String::from_utf8_lossy(message.header(HeaderName::Via).unwrap()).into_owned();
-        assert!(value.replace(";maddr=239.1.1.1", "").contains(stamped), "{name}: {value}");
+        assert!(value.contains(stamped), "{name}: {value}");
         let ((), stateless) =
             desk.act(|stack, _, out| stack.respond_stateless(&incoming, &Answer::new(200), out));
         assert_eq!(stateless.sent[0].0, expected, "{name}, stateless");
