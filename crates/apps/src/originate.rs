@@ -12,6 +12,8 @@ use crate::{AppRow, Call, Flow, Outcome, Run, pbx};
 
 /// How long a call rings when nothing is said.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Option letters of the application.
+pub(crate) const OPTIONS: &str = "acnv";
 
 /// What the answered channel does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +168,7 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
         resource: resource.to_owned(),
         requestor: wanted.requestor,
         caller: Some(wanted.caller.clone()),
+        is_told_later: false,
         formats: wanted.formats,
         variables,
         uniqueid: wanted.uniqueid.clone(),
@@ -369,7 +372,7 @@ fn parse(text: &str) -> Result<(Originate, bool), String> {
         }),
         other => return Err(format!("Originate type is app or exten, not '{other}'")),
     };
-    let options = dialplan::Options::parse(arg(6), "acnv");
+    let options = dialplan::Options::parse(arg(6), OPTIONS);
     let given = |letter: char| options.arg(letter).map(str::to_owned);
     let mut wanted = Originate {
         target: arg(0).to_owned(),

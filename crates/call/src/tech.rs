@@ -36,6 +36,8 @@ pub struct Request {
     pub requestor: Option<ChannelId>,
     /// Caller id to present instead of the requestor's.
     pub caller: Option<PartyId>,
+    /// Whoever asks tells the channel itself who calls, once it is there, and watchers with it: until then it shows nobody.
+    pub is_told_later: bool,
     /// Formats the requestor can use without transcoding, most preferred first; empty: no preference.
     pub formats: base::FormatSet,
     /// Variables to set on the new channel before it dials.
@@ -44,6 +46,13 @@ pub struct Request {
     pub uniqueid: Option<String>,
     /// UNIQUEID of the second channel, for technologies that make two.
     pub other_uniqueid: Option<String>,
+}
+
+impl Request {
+    /// Who calls, as the new channel shows it from the first.
+    pub fn shown_caller(&self) -> Option<&PartyId> {
+        self.caller.as_ref().filter(|_| !self.is_told_later)
+    }
 }
 
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as

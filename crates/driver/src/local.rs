@@ -259,7 +259,7 @@ impl Tech for LocalDriver {
             self.fixed.insert(first);
         }
         if let Some(channel) = core.get_mut(first) {
-            if let Some(caller) = request.caller.as_ref().filter(|_| request.requestor.is_none()) {
+            if let Some(caller) = request.shown_caller() {
                 channel.connected = caller.clone();
             }
             for (variable, value) in &request.variables {

@@ -165,3 +165,26 @@ fn a_dialplan_that_dials_itself_ends() {
         assert!(log.last().is_some_and(|line| line.contains("max forwards exceeded")), "{name}: {log:?}");
     }
 }
+
+#[test]
+fn the_second_half_is_called_by_whom_the_first_was_asked_for_also_on_behalf_of_a_channel() {
+    for (name, on_behalf, is_told_later, expected) in [
+        ("of its own accord", false, false, "6001"),
+        ("on behalf of a channel", true, false, "6001"),
+        ("told later, which nobody does here", true, true, ""),
+    ] {
+        let mut lab = Lab::new();
+        let requestor = on_behalf.then(|| lab.request("100@sales/n").unwrap());
+        let request = Request {
+            resource: "100@sales/n".to_owned(),
+            requestor,
+            caller: Some(PartyId::parse("\"Al\" <6001>")),
+            is_told_later,
+            ..Request::default()
+        };
+        let first = lab.world.shard.request("Local", &request).unwrap();
+        let second = lab.call(first);
+        let core = lab.world.shard.core.borrow();
+        assert_eq!(core.get(second).unwrap().caller.number(), expected, "{name}");
+    }
+}

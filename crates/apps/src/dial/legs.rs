@@ -482,6 +482,7 @@ pub(crate) fn request_leg(
         resource: resource.to_owned(),
         requestor: Some(caller.id()),
         caller: Some(presented.clone()),
+        is_told_later: true,
         formats: caller.with(|c| c.formats)?,
         ..Request::default()
     };

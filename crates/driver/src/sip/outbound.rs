@@ -366,7 +366,7 @@ impl SipDriver {
             entry.handle = handle;
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;
-            if let Some(caller) = request.caller.as_ref().filter(|_| request.requestor.is_none()) {
+            if let Some(caller) = request.shown_caller() {
                 entry.connected = caller.clone();
             }
             for (name, value) in endpoint.set_var.iter().chain(&request.variables) {

@@ -239,6 +239,29 @@ fn contact_and_from_say_what_the_site_wants_of_them() {
     }
 }
 
+/// Who calls on behalf of a channel (an attended transfer, one who is called back, a program) is named like anybody.
+#[test]
+fn a_call_names_who_calls_unless_whoever_asked_for_it_tells_that_later() {
+    for (name, on_behalf, is_told_later, expected) in [
+        ("of its own accord", false, false, "\"Al\" <sip:6001@"),
+        ("on behalf of a channel", true, false, "\"Al\" <sip:6001@"),
+        ("told later, which nobody does here", true, true, "\"Anonymous\" <sip:anonymous@"),
+    ] {
+        let mut lab = Lab::new(site());
+        lab.storyless = true;
+        let mut alice = Phone::new("alice");
+        let requestor = alice.invite(&mut lab, "100", &sdp("198.51.100.7", 4000, "0"));
+        lab.lines();
+        let requestor = Some(requestor).filter(|_| on_behalf);
+        let caller = Some(PartyId::parse("\"Al\" <6001>"));
+        let request = Request { requestor, caller, is_told_later, ..Request::default() };
+        lab.dial_with("trunk", request, |_, _| {}).unwrap();
+        let invite = lab.sent();
+        let from = header(&invite, "From");
+        assert!(from.starts_with(expected), "{name}: {from}");
+    }
+}
+
 #[test]
 fn an_answer_without_a_session_ends_the_call() {
     for (name, early, last, lives) in [
