@@ -14,6 +14,8 @@ use crate::{AppRow, Call, Flow, Outcome, Run, consult, features, together};
 
 /// How long a channel's story may take to let go of it: it does at the next thing it waits for.
 const LET_GO: Duration = Duration::from_secs(5);
+/// Option letters of Bridge.
+pub(crate) const BRIDGE_OPTIONS: &str = "FhHkKLnpStTwWx";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Bridge" "pbx_builtins" Run::Story(|call, text| Box::pin(async move { bridge(&call, &text).await })),
@@ -78,7 +80,7 @@ fn named(call: &Call, name: &str) -> Vec<ChannelId> {
 async fn bridge(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let (name, options) = (args::nth(&parts, 0), args::nth(&parts, 1));
-    let given = Options::parse(options, "FhHkKLnpStTwWx");
+    let given = Options::parse(options, BRIDGE_OPTIONS);
     for letter in &given.unknown {
         call.log(Level::Warning, &format!("Bridge option '{letter}' does not exist and has no effect"));
     }

@@ -29,6 +29,8 @@ const NAMES_MAX: usize = 256;
 /// The introduction that voicemail.conf has when it says nothing of one.
 const COMMON_INTRO: &str = "dir-intro";
 const ANY_DIGIT: &str = "0123456789*#ABCD";
+/// Option letters.
+pub(crate) const OPTIONS: &str = "abceflmnps";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Directory" "app_directory" Run::Story(|call, text| Box::pin(async move { directory(&call, &text).await })),
@@ -118,7 +120,7 @@ pub(crate) async fn choose(call: &Call, context: &str) -> Result<Option<String>,
 impl<'a> Search<'a> {
     fn new(call: &'a Call, text: &str) -> Self {
         let parts = args::split(text);
-        let options = Options::parse(args::nth(&parts, 2), "abceflmnps");
+        let options = Options::parse(args::nth(&parts, 2), OPTIONS);
         for letter in &options.unknown {
             call.log(Level::Warning, &format!("option {letter}: there is none"));
         }

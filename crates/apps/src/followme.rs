@@ -23,6 +23,8 @@ use crate::{AppRow, Call, Flow, Outcome, Run, features};
 const NAME_LENGTH: Duration = Duration::from_secs(5);
 /// How often one number may send the call on.
 const FORWARDS_MAX: u32 = 16;
+/// Option letters.
+pub(crate) const OPTIONS: &str = "abBdIlNns";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "FollowMe" "app_followme" Run::Story(|call, text| Box::pin(async move { follow_me(&call, &text).await })),
@@ -50,7 +52,7 @@ const RESULTS: [&str; 4] = ["ANSWEREDTIME", "ANSWEREDTIME_MS", "DIALEDTIME", "DI
 
 async fn follow_me(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
-    let (name, options) = (args::nth(&parts, 0), Options::parse(args::nth(&parts, 1), "abBdIlNns"));
+    let (name, options) = (args::nth(&parts, 0), Options::parse(args::nth(&parts, 1), OPTIONS));
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("option {letter}: there is none"));
     }

@@ -19,6 +19,9 @@ const PASSWORD_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Devices that one ChanIsAvail asks, as many as one Dial has destinations.
 const DEVICES_MAX: usize = 128;
 const ANY_DIGIT: &str = "0123456789*#ABCD";
+/// Option letters of Authenticate and of ChanIsAvail.
+pub(crate) const AUTHENTICATE_OPTIONS: &str = "adjmr";
+pub(crate) const CHAN_IS_AVAIL_OPTIONS: &str = "ajst";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Authenticate" "app_authenticate" Run::Story(|call, text| Box::pin(async move { authenticate(&call, &text).await })),
@@ -93,7 +96,7 @@ async fn authenticate(call: &Call, text: &str) -> Outcome {
         call.log(Level::Warning, "Authenticate requires an argument (password)");
         return Ok(Flow::Hangup);
     }
-    let options = dialplan::Options::parse(arg(1), "adjmr");
+    let options = dialplan::Options::parse(arg(1), AUTHENTICATE_OPTIONS);
     let passwords = match arg(0).strip_prefix('/') {
         Some(family) if options.has('d') => Passwords::Family(family.to_owned(), options.has('r')),
         Some(_) => {
@@ -156,7 +159,7 @@ pub(crate) async fn password(call: &Call, prompt: &str, most: usize) -> Result<S
 
 fn chan_is_avail(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
-    let options = dialplan::Options::parse(args::nth(&parts, 1), "ajst");
+    let options = dialplan::Options::parse(args::nth(&parts, 1), CHAN_IS_AVAIL_OPTIONS);
     let (mut channels, mut written) = (Vec::new(), Vec::new());
     let (mut state, mut cause) = (DeviceState::Unknown, Cause::NONE);
     for device in args::nth(&parts, 0).split('&').map(str::trim).filter(|d| !d.is_empty()).take(DEVICES_MAX) {

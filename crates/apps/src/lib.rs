@@ -54,7 +54,7 @@ pub mod transfer;
 mod voicemail;
 
 pub use call_ctx::{Call, CallFuture, NoSuchPlace};
-pub use check::{Concern, Named, UNKNOWN, Use, check, devices, names, uses};
+pub use check::{Concern, Constants, Named, UNKNOWN, Use, check, devices, names, uses};
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
 pub use env::{priority_of_label, reach};

@@ -19,6 +19,8 @@ const FAILURE_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const SILENCE_THRESHOLD: u16 = 256;
 /// Number that `%d` in a recording's name may reach.
 const RECORD_NUMBER_MAX: u32 = 100_000;
+/// Option letters of Read.
+pub(crate) const READ_OPTIONS: &str = "sintoe";
 
 pub(crate) const ROWS: &[AppRow] = &[
     AppRow {
@@ -89,7 +91,7 @@ async fn read(call: &Call, args: &str) -> Outcome {
         call.set("READSTATUS", "ERROR");
         return Ok(Flow::Continue);
     }
-    let options = dialplan::Options::parse(arg(3), "sintoe");
+    let options = dialplan::Options::parse(arg(3), READ_OPTIONS);
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("Read has no option '{letter}'"));
     }

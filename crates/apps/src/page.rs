@@ -23,6 +23,8 @@ use crate::{Call, Flow, Outcome, Run, hints};
 const TARGETS_MAX: usize = 128;
 /// How often one phone may send the call on.
 const FORWARDS_MAX: u32 = 16;
+/// Option letters.
+pub(crate) const OPTIONS: &str = "AbBdinqrs";
 
 pub(crate) const ROWS: &[crate::AppRow] = rows! {
     "Page" "app_page" Run::Story(|call, text| Box::pin(async move { page(&call, &text).await })),
@@ -74,7 +76,7 @@ struct Page<'a> {
 
 async fn page(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
-    let options = Options::parse(args::nth(&parts, 1), "AbBdinqrs");
+    let options = Options::parse(args::nth(&parts, 1), OPTIONS);
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("option {letter}: there is none"));
     }

@@ -7,6 +7,8 @@ use crate::{AppFuture, AppRow, Call, Flow, Outcome, Run, pbx};
 
 /// Most files of one Playback (`a&b&c`).
 const FILES_MAX: usize = 256;
+/// Option letters of BackGround.
+pub(crate) const BACKGROUND_OPTIONS: &str = "snmp";
 
 pub(crate) const ROWS: &[AppRow] = &[
     AppRow {
@@ -238,7 +240,7 @@ async fn speak(call: &Call, args: &str) -> Outcome {
 async fn background(call: &Call, args: &str) -> Outcome {
     let parts = args::split(args);
     let arg = |index: usize| args::nth(&parts, index);
-    let options = dialplan::Options::parse(arg(1), "snmp");
+    let options = dialplan::Options::parse(arg(1), BACKGROUND_OPTIONS);
     if arg(0).is_empty() {
         call.log(Level::Warning, "BackGround requires an argument (filename)");
         call.set("BACKGROUNDSTATUS", "FAILED");

@@ -332,7 +332,7 @@ fn function_parts(parts: &Template, open: usize) -> Option<(Template, SliceSpec)
 }
 
 /// Where the bracket that closes `text` stands, nested ones counted.
-fn closing(text: &str, open: char, close: char) -> Option<usize> {
+pub fn closing(text: &str, open: char, close: char) -> Option<usize> {
     let mut depth = 1u32;
     for (at, symbol) in text.char_indices() {
         if symbol == open {

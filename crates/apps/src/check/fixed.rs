@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dialplan::Program;
+use dialplan::template::{closing, split_call};
 
 /// Stands for what only a call knows; no line of a file has it.
 pub const UNKNOWN: char = '\u{1}';
@@ -63,25 +64,13 @@ impl<'p> Constants<'p> {
     }
 }
 
-/// Where the bracket that ends `text` stands.
-fn closing(text: &str, open: char, close: char) -> Option<usize> {
-    let mut depth = 1_u32;
-    for (at, symbol) in text.char_indices() {
-        if symbol == open {
-            depth += 1;
-        } else if symbol == close {
-            depth -= 1;
-            if depth == 0 {
-                return Some(at);
-            }
-        }
-    }
-    None
+/// Whether a name may have this byte.
+fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 /// Names in a text that do not stand directly behind `${`, nor in `${GLOBAL(…)}`.
 fn names_outside_of_reads<'a>(text: &'a str, found: &mut BTreeSet<&'a str>) {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -107,12 +96,9 @@ pub fn function_reads(text: &str) -> Vec<(&str, &str)> {
     for (at, _) in text.match_indices("${") {
         let rest = text.get(at + 2..).unwrap_or("");
         let inner = rest.get(..closing(rest, '{', '}').unwrap_or(rest.len())).unwrap_or("");
-        if let Some((name, args)) = inner.split_once('(')
-            && !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-        {
-            // What follows the call is a substring, `:0:3`.
-            let args = args.rsplit_once(')').map_or(args, |(args, _)| args);
+        // What follows the call is a substring, `:0:3`, and is left out.
+        let (name, args) = split_call(inner);
+        if inner.contains('(') && !name.is_empty() && name.bytes().all(is_part) {
             found.push((name, args));
         }
     }

@@ -1,21 +1,25 @@
 //! Option letters of applications, by the constants that their own code reads them with.
 
+use crate::{
+    bridging, directory, followme, gate, listen, originate, page, parking, playback, queue, spy, voicemail,
+};
+
 /// Application, which argument its letters are, and the letters.
 pub(super) const LETTERS: &[(&str, usize, &str)] = &[
-    ("Authenticate", 1, "adjmr"),
-    ("BackGround", 1, "snmp"),
-    ("Bridge", 1, "FhHkKLnpStTwWx"),
-    ("ChanIsAvail", 1, "ajst"),
-    ("ChanSpy", 1, crate::spy::OPTIONS),
-    ("Directory", 2, "abceflmnps"),
-    ("ExtenSpy", 1, crate::spy::OPTIONS),
-    ("FollowMe", 1, "abBdIlNns"),
-    ("Originate", 6, "acnv"),
-    ("Page", 1, "AbBdinqrs"),
-    ("Park", 1, "rRsct"),
-    ("Queue", 1, crate::queue::LETTERS),
-    ("Read", 3, "sintoe"),
-    ("VoiceMail", 1, "bdegPsStuU"),
-    ("VoiceMailMain", 1, "agps"),
-    ("VMAuthenticate", 1, "s"),
+    ("Authenticate", 1, gate::AUTHENTICATE_OPTIONS),
+    ("BackGround", 1, playback::BACKGROUND_OPTIONS),
+    ("Bridge", 1, bridging::BRIDGE_OPTIONS),
+    ("ChanIsAvail", 1, gate::CHAN_IS_AVAIL_OPTIONS),
+    ("ChanSpy", 1, spy::OPTIONS),
+    ("Directory", 2, directory::OPTIONS),
+    ("ExtenSpy", 1, spy::OPTIONS),
+    ("FollowMe", 1, followme::OPTIONS),
+    ("Originate", 6, originate::OPTIONS),
+    ("Page", 1, page::OPTIONS),
+    ("Park", 1, parking::PARK_OPTIONS),
+    ("Queue", 1, queue::LETTERS),
+    ("Read", 3, listen::READ_OPTIONS),
+    ("VoiceMail", 1, voicemail::VOICEMAIL_OPTIONS),
+    ("VoiceMailMain", 1, voicemail::MAIN_OPTIONS),
+    ("VMAuthenticate", 1, voicemail::AUTHENTICATE_OPTIONS),
 ];

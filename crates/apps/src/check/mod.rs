@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use dialplan::args::{split_app, split_raw};
 use dialplan::{Options, Program, Step};
 
-pub use fixed::UNKNOWN;
+pub use fixed::{Constants, UNKNOWN};
 pub use names::{Named, Use, devices, names, uses};
 
 use crate::dial::{DialOptions, SUPPORTED_OPTIONS, why_without_effect};
@@ -85,8 +85,7 @@ impl Look<'_, '_> {
             "Set" => self.target(args),
             "MSet" => split_raw(args, ',').into_iter().for_each(|part| self.target(part)),
             "ExecIf" if outer => {
-                let rest = split_raw(args, '?').get(1).copied().unwrap_or("");
-                for text in split_raw(rest, ':') {
+                for text in names::branches(args) {
                     let (name, args, _) = split_app(text);
                     self.application(name, args, false);
                 }
@@ -127,15 +126,13 @@ impl Look<'_, '_> {
     fn dial(&mut self, args: &str) {
         let args = split_raw(args, ',');
         let Some(whole) = args.get(2) else { return };
-        let options = literal(whole);
-        for letter in UNSUPPORTED_OPTIONS.chars() {
-            if Options::parse(&options, &letter.to_string()).has(letter) {
-                let message = format!("Dial option '{letter}' {}", why_without_effect(letter));
-                self.add("option", false, message, "leave the option out");
-            }
-        }
         let known = [SUPPORTED_OPTIONS, UNSUPPORTED_OPTIONS].concat();
-        for letter in Options::parse(&options, &known).unknown {
+        let given = Options::parse(&literal(whole), &known);
+        for letter in UNSUPPORTED_OPTIONS.chars().filter(|letter| given.has(*letter)) {
+            let message = format!("Dial option '{letter}' {}", why_without_effect(letter));
+            self.add("option", false, message, "leave the option out");
+        }
+        for letter in given.unknown {
             let message = format!("Dial has no option '{letter}': it is ignored");
             self.add("option", false, message, "leave the option out");
         }

@@ -61,20 +61,19 @@ pub struct Use<'p> {
     /// The step; its `place` is the file and line.
     pub step: &'p Step,
     /// The application, as the table spells it.
-    pub app: String,
+    pub app: &'static str,
     /// What it names.
     pub named: Named,
 }
 
 /// All that the steps of a program name.
-pub fn uses(program: &Program) -> Vec<Use<'_>> {
-    let constants = Constants::of(program);
+pub fn uses<'p>(program: &'p Program, constants: &Constants<'_>) -> Vec<Use<'p>> {
     let mut found = Vec::new();
     for context in program.contexts() {
         for extension in &context.extensions {
             for step in &extension.steps {
                 let mut named = Vec::new();
-                names_of(&constants, &step.name, &step.args, DEPTH_MAX, &mut named);
+                names_of(constants, &step.name, &step.args, DEPTH_MAX, &mut named);
                 found.extend(named.into_iter().map(|(app, named)| Use {
                     context: &context.name,
                     exten: &extension.name,
@@ -89,15 +88,15 @@ pub fn uses(program: &Program) -> Vec<Use<'_>> {
 }
 
 /// What an application with these arguments names, outside of a dialplan: of features, menus and managers.
-pub fn names(program: &Program, app: &str, args: &str) -> Vec<Named> {
+pub fn names(constants: &Constants<'_>, app: &str, args: &str) -> Vec<Named> {
     let mut named = Vec::new();
-    names_of(&Constants::of(program), app, args, DEPTH_MAX, &mut named);
+    names_of(constants, app, args, DEPTH_MAX, &mut named);
     named.into_iter().map(|(_, named)| named).collect()
 }
 
 /// The devices of a hint or of an argument, each by itself.
-pub fn devices(program: &Program, text: &str) -> Vec<String> {
-    let text = Constants::of(program).expand(text);
+pub fn devices(constants: &Constants<'_>, text: &str) -> Vec<String> {
+    let text = constants.expand(text);
     text.split('&').map(|device| device.trim().to_owned()).filter(|device| !device.is_empty()).collect()
 }
 
@@ -105,17 +104,23 @@ pub fn devices(program: &Program, text: &str) -> Vec<String> {
 struct Look<'a, 'p> {
     constants: &'a Constants<'p>,
     app: &'static str,
-    found: &'a mut Vec<(String, Named)>,
+    found: &'a mut Vec<(&'static str, Named)>,
 }
 
 /// Adds what an application names. `depth` is how many more inside of it are followed.
-fn names_of(constants: &Constants<'_>, app: &str, args: &str, depth: u32, found: &mut Vec<(String, Named)>) {
+fn names_of(
+    constants: &Constants<'_>,
+    app: &str,
+    args: &str,
+    depth: u32,
+    found: &mut Vec<(&'static str, Named)>,
+) {
     let Some(row) = table::lookup(app) else { return };
     let mut look = Look { constants, app: row.name, found };
     if depth == DEPTH_MAX {
         look.reads(args);
     }
-    let inner = |text: &str, found: &mut Vec<(String, Named)>| {
+    let inner = |text: &str, found: &mut Vec<(&'static str, Named)>| {
         let (name, args, _) = split_app(text);
         if depth > 0 && !name.is_empty() {
             names_of(constants, name, args, depth - 1, found);
@@ -150,9 +155,9 @@ fn names_of(constants: &Constants<'_>, app: &str, args: &str, depth: u32, found:
 }
 
 /// `a:b` behind the question mark, without those that are empty.
-fn branches(args: &str) -> impl Iterator<Item = &str> {
+pub(super) fn branches(args: &str) -> impl Iterator<Item = &str> {
     let rest = split_raw(args, '?').get(1).copied().unwrap_or("");
-    split_raw(rest, ':').into_iter().map(str::trim).filter(|text| !text.is_empty())
+    split_raw(rest, ':').into_iter().filter(|text| !text.trim().is_empty())
 }
 
 fn part(parts: &[String], at: usize) -> &str {
@@ -161,7 +166,7 @@ fn part(parts: &[String], at: usize) -> &str {
 
 impl Look<'_, '_> {
     fn add(&mut self, named: Named) {
-        self.found.push((self.app.to_owned(), named));
+        self.found.push((self.app, named));
     }
     /// The arguments, constants in place.
     fn parts(&self, args: &str) -> Vec<String> {
@@ -216,13 +221,8 @@ impl Look<'_, '_> {
         let at = |index: usize| part(&parts, index);
         match self.app {
             "Goto" | "Gosub" => self.place(&self.constants.expand(args), ','),
-            "GotoIf" | "GosubIf" => {
-                let places: Vec<String> = branches(args).map(|text| self.constants.expand(text)).collect();
-                places.iter().for_each(|text| self.place(text, ','));
-            }
-            "GotoIfTime" => {
-                let places: Vec<String> = branches(args).map(|text| self.constants.expand(text)).collect();
-                places.iter().for_each(|text| self.place(text, ','));
+            "GotoIf" | "GosubIf" | "GotoIfTime" => {
+                branches(args).for_each(|text| self.place(&self.constants.expand(text), ','));
             }
             "ChannelRedirect" => {
                 if let Some((_, place)) = self.constants.expand(args).split_once(',') {
@@ -238,8 +238,7 @@ impl Look<'_, '_> {
                 }
             }
             "Dial" | "RetryDial" => self.dial(&parts),
-            "Page" => self.device(at(0)),
-            "ChanIsAvail" | "PickupChan" => self.device(at(0)),
+            "Page" | "ChanIsAvail" | "PickupChan" => self.device(at(0)),
             "Set" => self.assign(args),
             "MSet" => split_raw(args, ',').into_iter().for_each(|part| self.assign(part)),
             _ => self.services(&parts),
@@ -252,7 +251,7 @@ impl Look<'_, '_> {
         match self.app {
             "Queue" => {
                 self.name(at(0), Named::Queue);
-                self.options(at(1), "b", "B", "m");
+                self.options(at(1));
                 self.sounds(at(3));
             }
             "AddQueueMember" => {
@@ -301,7 +300,7 @@ impl Look<'_, '_> {
         let (targets, options) = if self.app == "RetryDial" { (3, 5) } else { (0, 2) };
         self.device(part(parts, targets));
         let letters = part(parts, options);
-        self.options(letters, "b", "B", "m");
+        self.options(letters);
         let given = Options::parse(letters, "FGUMA");
         self.routine(given.arg('G'));
         self.routine(given.arg('F'));
@@ -317,12 +316,11 @@ impl Look<'_, '_> {
     }
 
     /// Routines of the callee and the caller, and the music.
-    fn options(&mut self, text: &str, callee: &str, caller: &str, music: &str) {
-        let given = Options::parse(text, &[callee, caller, music].concat());
-        for letter in [callee, caller].iter().filter_map(|letter| letter.chars().next()) {
-            self.routine(given.arg(letter));
-        }
-        if let Some(class) = music.chars().next().and_then(|letter| given.arg(letter)) {
+    fn options(&mut self, text: &str) {
+        let given = Options::parse(text, "bBm");
+        self.routine(given.arg('b'));
+        self.routine(given.arg('B'));
+        if let Some(class) = given.arg('m') {
             self.name(class, Named::Music);
         }
     }

@@ -28,6 +28,8 @@ const LET_GO: Duration = Duration::from_secs(5);
 const FAILED_SOUND: &str = "pbx-parkingfailed";
 /// The class of music of channels that were given none.
 const DEFAULT_MUSIC: &str = "default";
+/// Option letters of Park.
+pub(crate) const PARK_OPTIONS: &str = "rRsct";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "Park" "res_parking" Run::Story(|call, text| Box::pin(async move { park(&call, &text).await })),
@@ -73,7 +75,7 @@ struct ParkOptions {
 
 impl ParkOptions {
     fn parse(call: &Call, text: &str) -> Self {
-        let given = Options::parse(text, "rRsct");
+        let given = Options::parse(text, PARK_OPTIONS);
         for letter in &given.unknown {
             call.log(Level::Warning, &format!("Park option '{letter}' does not exist and has no effect"));
         }

@@ -11,6 +11,9 @@ use super::record::{Ended, Recorded};
 use super::{BOXES_MAX, Visit, options, pressed};
 use crate::{Call, Flow, Outcome};
 
+/// Option letters of VoiceMail.
+pub(crate) const VOICEMAIL_OPTIONS: &str = "bdegPsStuU";
+
 /// How VoiceMail was asked to take a message.
 #[derive(Default)]
 pub(super) struct Wish {
@@ -33,7 +36,7 @@ enum Taken {
 }
 
 pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
-    let (boxes, letters) = options(call, text, "bdegPsStuU");
+    let (boxes, letters) = options(call, text, VOICEMAIL_OPTIONS);
     if boxes.is_empty() {
         call.log(Level::Warning, "VoiceMail requires an argument (mailbox)");
         call.set("VMSTATUS", "FAILED");

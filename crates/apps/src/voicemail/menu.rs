@@ -11,6 +11,8 @@ use crate::{Call, Flow, Outcome, say};
 
 /// How often somebody is told what he may press who presses nothing.
 const PATIENCE: u32 = 3;
+/// Option letters of VoiceMailMain.
+pub(crate) const MAIN_OPTIONS: &str = "agps";
 
 /// A folder that is open, and what is to become of its messages when it is closed.
 pub(super) struct Open {
@@ -59,7 +61,7 @@ pub(super) enum Next {
 }
 
 pub(super) async fn main(call: &Call, text: &str) -> Outcome {
-    let (name, letters) = options(call, text, "agps");
+    let (name, letters) = options(call, text, MAIN_OPTIONS);
     let visit = Visit::new(call).recording(&letters);
     call.answer_for_sound().await?;
     let (mailbox, context) = name.split_once('@').unwrap_or((&name, ""));

@@ -21,8 +21,10 @@ use crate::call_ctx::args;
 use crate::flow::rows;
 use crate::{AppRow, Call, Flow, Outcome, Run, say};
 
+pub(crate) use leave::VOICEMAIL_OPTIONS;
+pub(crate) use menu::MAIN_OPTIONS;
 pub(crate) use mini::{read_account, read_counter, write_counter};
-pub(crate) use small::{read_count, read_exists, read_info};
+pub(crate) use small::{AUTHENTICATE_OPTIONS, read_count, read_exists, read_info};
 
 /// How long somebody has to press a key after he was asked: what the field gives.
 const KEY_WAIT: Duration = Duration::from_secs(6);

@@ -9,6 +9,9 @@ use crate::call_ctx::args;
 use crate::functions::Read;
 use crate::{Call, Flow, Outcome, say};
 
+/// Option letters of VMAuthenticate.
+pub(crate) const AUTHENTICATE_OPTIONS: &str = "s";
+
 pub(super) async fn play_message(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let (name, id) = (args::nth(&parts, 0), args::nth(&parts, 1));
@@ -32,7 +35,7 @@ pub(super) async fn play_message(call: &Call, text: &str) -> Outcome {
 }
 
 pub(super) async fn authenticate(call: &Call, text: &str) -> Outcome {
-    let (name, letters) = options(call, text, "s");
+    let (name, letters) = options(call, text, AUTHENTICATE_OPTIONS);
     let visit = Visit::new(call);
     call.answer_for_sound().await?;
     let (mailbox, context) = name.split_once('@').unwrap_or((&name, ""));

@@ -54,8 +54,7 @@ impl Core {
     }
     /// A bridge as it is, for a notice.
     pub fn bridge_snapshot(&self, bridge: BridgeId) -> Option<BridgeSnapshot> {
-        let entry = self.bridges.get(bridge.slot as usize);
-        let entry = entry.filter(|entry| entry.alive && entry.generation == bridge.generation)?;
+        let entry = self.bridge_entry(bridge)?;
         Some(BridgeSnapshot {
             id: bridge,
             uid: entry.uid.clone(),
@@ -67,13 +66,12 @@ impl Core {
     }
     /// The bridge of this id, as [`BridgeSnapshot::uid`] has it.
     pub fn bridge_by_uid(&self, uid: &str) -> Option<BridgeId> {
-        let found = self.bridges.iter().enumerate().find(|(_, entry)| entry.alive && *entry.uid == *uid);
-        found.map(|(slot, entry)| BridgeId::new(u32::try_from(slot).unwrap_or(u32::MAX), entry.generation))
+        self.alive_bridges().find(|(_, entry)| *entry.uid == *uid).map(|(id, _)| id)
     }
     /// Chooses how the channels of a bridge are joined: two that carry RTP and share format and kind of digits, and of which
     /// nobody listens to anything, are a native pair in the field's words. `true`: it is another one from here on.
     fn bridge_chooses(&mut self, bridge: BridgeId) -> bool {
-        let Some(entry) = self.bridges.get(bridge.slot as usize) else { return false };
+        let Some(entry) = self.bridge_entry(bridge) else { return false };
         let technology = match (entry.pair, entry.members.as_slice()) {
             (Some(false), &[a, b]) if self.is_native_pair(a, b) => "native_rtp",
             (Some(_), members) => entry.used_for.technology(members.len().min(2)),
@@ -91,12 +89,6 @@ impl Core {
             && !self.is_overheard(a)
             && !self.is_overheard(b)
     }
-    /// Somebody in the bridge of this channel has held or taken back the others: all are told anew whom they talk to.
-    pub(crate) fn bridge_holds(&mut self, id: ChannelId) {
-        if let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) {
-            self.tell_peers(bridge);
-        }
-    }
     /// What is in a bridge, or who listens to it, has changed: its channels are told whom they talk to (`BRIDGEPEER`), as
     /// often as the field does, which begins anew with another technology.
     pub(crate) fn bridge_changed(&mut self, bridge: BridgeId) {
@@ -104,6 +96,12 @@ impl Core {
         if self.bridge_chooses(bridge) && self.bridge_members(bridge).len() == 2 {
             self.tell_peers(bridge);
             self.tell_peers(bridge);
+        }
+    }
+    /// The same for the bridge that a channel is in, if it is in one.
+    pub(crate) fn bridge_of_changed(&mut self, id: ChannelId) {
+        if let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) {
+            self.bridge_changed(bridge);
         }
     }
     /// The same after one has taken the place of another, whose technology is nobody's any more.
@@ -117,13 +115,7 @@ impl Core {
     pub fn bridge_around(&self, id: ChannelId) -> Option<BridgeSnapshot> {
         self.bridge_snapshot(self.get(id)?.bridge?)
     }
-    /// The same for the bridge that a channel is in, if it is in one.
-    pub(crate) fn bridge_of_changed(&mut self, id: ChannelId) {
-        if let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) {
-            self.bridge_changed(bridge);
-        }
-    }
-    fn tell_peers(&mut self, bridge: BridgeId) {
+    pub(super) fn tell_peers(&mut self, bridge: BridgeId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
         if entry.technology == "holding_bridge" || entry.members.len() < 2 {
             return;
@@ -268,30 +260,25 @@ impl Core {
     }
     /// Whether digits are waited for in a bridge of two; `None` for any other bridge.
     pub(crate) fn bridge_pair(&self, bridge: BridgeId) -> Option<bool> {
-        self.bridges
-            .get(bridge.slot as usize)
-            .filter(|b| b.alive && b.generation == bridge.generation)
-            .and_then(|b| b.pair)
+        self.bridge_entry(bridge).and_then(|entry| entry.pair)
+    }
+    fn bridge_entry(&self, bridge: BridgeId) -> Option<&Bridge> {
+        self.bridges.get(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
     }
     pub(crate) fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
         self.bridges.get_mut(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
     }
-    /// The bridge that a channel is in, and how many are in it.
-    pub fn bridge_with(&self, id: ChannelId) -> Option<(BridgeId, usize)> {
-        let bridge = self.get(id)?.bridge?;
-        Some((bridge, self.bridge_members(bridge).len()))
-    }
     /// Channels in a bridge.
     pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {
-        self.bridges
-            .get(bridge.slot as usize)
-            .filter(|b| b.alive && b.generation == bridge.generation)
-            .map_or(&[], |b| &b.members)
+        self.bridge_entry(bridge).map_or(&[], |entry| &entry.members)
     }
     /// All bridges.
     pub fn bridges(&self) -> impl Iterator<Item = (BridgeId, &[ChannelId])> {
-        self.bridges.iter().enumerate().filter(|(_, b)| b.alive).map(|(slot, b)| {
-            (BridgeId::new(u32::try_from(slot).unwrap_or(u32::MAX), b.generation), b.members.as_slice())
+        self.alive_bridges().map(|(id, entry)| (id, entry.members.as_slice()))
+    }
+    fn alive_bridges(&self) -> impl Iterator<Item = (BridgeId, &Bridge)> {
+        self.bridges.iter().enumerate().filter(|(_, entry)| entry.alive).map(|(slot, entry)| {
+            (BridgeId::new(u32::try_from(slot).unwrap_or(u32::MAX), entry.generation), entry)
         })
     }
 }

@@ -65,7 +65,8 @@ impl Core {
         let (keeps_holds, bridge) = (channel.keeps_holds, channel.bridge);
         if is_hold && let Some(bridge) = bridge {
             self.touch_bridge(bridge);
-            self.bridge_holds(id);
+            // Hold and its end tell all in the bridge anew whom they talk to.
+            self.tell_peers(bridge);
         }
         let Some(channel) = self.get_mut(id) else { return };
         if keeps_holds && is_hold {

@@ -198,15 +198,11 @@ impl Core {
         match topic {
             Topic::Channel(id) => id.is_empty() || self.stasis_channel(id).is_ok(),
             Topic::Bridge(id) => {
-                id.is_empty() || self.stasis.bridge(id).is_some() || self.has_bridge_named(id)
+                id.is_empty() || self.stasis.bridge(id).is_some() || self.bridge_by_uid(id).is_some()
             }
             // Who is one is the technology's to say, and a phone may come later.
             Topic::Endpoint(tech, _) => !tech.is_empty(),
             Topic::DeviceState(name) => !name.is_empty(),
         }
-    }
-    /// Whether there is a bridge of calls that watchers know by this name.
-    fn has_bridge_named(&self, name: &str) -> bool {
-        self.bridge_by_uid(name).is_some()
     }
 }

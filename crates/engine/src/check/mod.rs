@@ -11,6 +11,7 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apps::Constants;
 use conf::{Finding, Findings, Level, Place};
 use dialplan::Program;
 use store::Snapshot;
@@ -41,8 +42,9 @@ pub fn check_site(snapshot: &Snapshot, found: Findings) -> Vec<Remark> {
 
     let mut findings = Findings::new();
     let program = compile(snapshot, None, &[], &mut findings);
-    let uses = apps::uses(&program);
-    let reach = Reach::of(snapshot, &program, &uses);
+    let constants = Constants::of(&program);
+    let uses = apps::uses(&program, &constants);
+    let reach = Reach::of(snapshot, &program, &constants, &uses);
     let lines = Lines::of(&program);
     let mut dialplan: Vec<Remark> =
         findings.into_iter().map(|finding| Remark { finding, kind: "dialplan", used: true }).collect();
@@ -52,7 +54,7 @@ pub fn check_site(snapshot: &Snapshot, found: Findings) -> Vec<Remark> {
         let finding = Finding { level, place, message, remedy };
         dialplan.push(Remark { finding, kind: concern.kind, used: true });
     }
-    let mut names = Names::new(snapshot, &program);
+    let mut names = Names::new(snapshot, &program, &constants);
     for of in &uses {
         dialplan.extend(names.of_use(of));
     }

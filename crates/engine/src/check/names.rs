@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use apps::{Named, UNKNOWN, Use};
+use apps::{Constants, Named, UNKNOWN, Use};
 use conf::{Finding, Level, Place};
 use dialplan::{Context, ContextId, Destination, Extension, Priority, Program};
 use store::Snapshot;
@@ -22,6 +22,7 @@ const PROVIDERS: [&str; 5] = ["Custom", "Queue", "Agent", "park", "hint"];
 pub(super) struct Names<'a> {
     snapshot: &'a Snapshot,
     program: &'a Program,
+    constants: &'a Constants<'a>,
     sounds: Catalogue,
     /// Folders of languages beside the prompts.
     languages: Vec<String>,
@@ -53,7 +54,7 @@ impl Wrong {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, program: &'a Program) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot, program: &'a Program, constants: &'a Constants<'a>) -> Self {
         let folders = vec![snapshot.asterisk.directories.astdatadir.join("sounds"), packaged_sounds()];
         let languages =
             folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
@@ -66,6 +67,7 @@ impl<'a> Names<'a> {
         Self {
             snapshot,
             program,
+            constants,
             sounds: Catalogue { folders, ..Catalogue::default() },
             languages,
             has_sounds,
@@ -76,12 +78,11 @@ impl<'a> Names<'a> {
 
     /// What is wrong with what a step names.
     pub(super) fn of_use(&mut self, of: &Use<'_>) -> Option<Remark> {
-        let app = &*of.app;
         let wrong = match &of.named {
             Named::Place { context, exten, priority } => {
                 self.place(of, context.as_deref(), exten.as_deref(), priority)
             }
-            named => self.name(app, named),
+            named => self.name(of.app, named),
         };
         wrong.map(|wrong| wrong.at(&of.step.place))
     }
@@ -91,7 +92,7 @@ impl<'a> Names<'a> {
         let mut remarks = Vec::new();
         for extension in self.program.contexts().iter().flat_map(|context| &context.extensions) {
             let Some(hint) = &extension.hint else { continue };
-            for device in apps::devices(self.program, &hint.devices) {
+            for device in apps::devices(self.constants, &hint.devices) {
                 if let Some(wrong) = self.name("hint", &Named::State(device)) {
                     remarks.push(wrong.at(&hint.place));
                 }
@@ -309,7 +310,7 @@ impl<'a> Names<'a> {
         exten: Option<&str>,
         priority: &str,
     ) -> Option<Wrong> {
-        let app = &*of.app;
+        let app = of.app;
         let known = |text: &str| !text.contains(UNKNOWN);
         let remedy = "a call that goes there ends as invalid; correct the target";
         if let Some(name) = context {

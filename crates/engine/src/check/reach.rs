@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apps::{Named, UNKNOWN, Use};
+use apps::{Constants, Named, UNKNOWN, Use};
 use dialplan::Program;
 use store::Snapshot;
 
@@ -59,8 +59,13 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Follows a whole configuration.
-    pub(super) fn of(snapshot: &Snapshot, program: &Program, uses: &[Use<'_>]) -> Self {
-        let roots = roots(snapshot, program);
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        program: &Program,
+        constants: &Constants<'_>,
+        uses: &[Use<'_>],
+    ) -> Self {
+        let roots = roots(snapshot, constants);
         let mut reach = Self { contexts: BTreeMap::new(), others: Reached::No };
         if roots.is_empty() {
             // A dialplan without anybody who calls: all of it is meant, but for what samples bring.
@@ -142,7 +147,7 @@ fn is_open(snapshot: &Snapshot) -> bool {
 }
 
 /// Where calls begin, and where keys, queues and menus send them.
-fn roots(snapshot: &Snapshot, program: &Program) -> BTreeSet<String> {
+fn roots(snapshot: &Snapshot, constants: &Constants<'_>) -> BTreeSet<String> {
     let mut roots: BTreeSet<String> = BTreeSet::new();
     for endpoint in snapshot.pjsip.endpoints.values() {
         roots.extend(
@@ -191,7 +196,7 @@ fn roots(snapshot: &Snapshot, program: &Program) -> BTreeSet<String> {
         }
     }
     for feature in snapshot.features.apps.values() {
-        roots.extend(apps::names(program, &feature.app, &feature.args).iter().filter_map(leads_to));
+        roots.extend(apps::names(constants, &feature.app, &feature.args).iter().filter_map(leads_to));
     }
     roots.remove("");
     roots
