@@ -18,9 +18,6 @@ pub mod socket;
 #[cfg(test)]
 mod testing;
 
-/// How long a change of the database waits for the disk before its client is told that it has not come there.
-pub(crate) const DISK_WITHIN: core::time::Duration = core::time::Duration::from_secs(10);
-
 /// What `-V` prints and `core show version` begins with: the version whose configuration and interfaces are meant, in
 /// the form that scripts cut apart, then our own.
 pub const VERSION: &str = concat!("Asterisk 23.4.1 (Strowger ", env!("CARGO_PKG_VERSION"), ")");

@@ -3,6 +3,7 @@
 //! A dialect never stops, reloads or rotates by itself: it puts a [`Wish`] down, and the engine carries it out between
 //! two turns, when nothing is borrowed.
 
+use core::time::Duration;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -21,8 +22,8 @@ use store::sounds::Sounds;
 
 use crate::iax::Show;
 
-/// When to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When to stop, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
     /// At once; calls are hung up.
     Now,
@@ -322,7 +323,25 @@ pub struct Site {
     pub ari: RefCell<crate::ari::Sight>,
 }
 
+/// How long a change of the database waits for the disk before its client is told that it has not come there.
+const DISK_WITHIN: Duration = Duration::from_secs(10);
+
 impl Site {
+    /// Whether all that the database has been given is on the disk.
+    pub(crate) fn is_saved(&self) -> bool {
+        let db = &mut self.shard.core.borrow_mut().services.db;
+        let mark = db.mark();
+        db.is_saved(mark)
+    }
+    /// Says whether it has come there in time, later; `false`: there are too many stories, and nothing will be said.
+    pub(crate) fn when_saved(&self, tell: impl FnOnce(bool) + 'static) -> bool {
+        let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
+        let chan = call::Chan::new(self.shard.clone(), nobody);
+        self.shard.spawn(None, async move {
+            let deadline = chan.now() + DISK_WITHIN;
+            tell(chan.saved(deadline).await);
+        })
+    }
     /// Does something to an object of a cache, or to all of it.
     pub fn change_cache(&self, cache: &str, object: Option<&str>, wish: CacheWish) -> Result<(), CacheFault> {
         let caches = self.caches.borrow().clone();

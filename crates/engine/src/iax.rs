@@ -134,18 +134,9 @@ impl Iax {
     }
     /// Opens those sockets of the first configuration that can be, and says why others cannot: these are off, and each reload
     /// tries them again.
-    pub(crate) fn begin(&mut self, net: &mut Net, config: &Config) -> (Fresh, Vec<BindError>) {
-        let (mut fresh, mut refused) = (Fresh::default(), Vec::new());
-        for bind in &config.binds {
-            match bind_prompt(net, *bind) {
-                Ok(socket) => fresh.opened.push((*bind, socket)),
-                Err(error) => {
-                    self.absent.push(*bind);
-                    refused.push(error);
-                }
-            }
-        }
-        (fresh, refused)
+    pub(crate) fn begin(&mut self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {
+        self.absent.clone_from(&config.binds);
+        self.prepare(net, config)
     }
     /// Opens the sockets that are new in a configuration, or none.
     pub(crate) fn prepare(&mut self, net: &mut Net, config: &Config) -> Result<Fresh, BindError> {

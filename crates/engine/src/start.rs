@@ -333,18 +333,14 @@ impl Engine {
 /// The control socket goes to whom asterisk.conf names; where that cannot be, it stays with the user of the process, which
 /// the log says.
 fn give_away(shard: &Shard, socket: &Path, files: &store::config::asterisk::ControlFiles) {
-    let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-    let (owner, group) = (named(&files.astctlowner), named(&files.astctlgroup));
-    if owner.is_none() && group.is_none() {
-        return;
-    }
-    let owns = |owner: Option<&str>, group: Option<&str>| io::process::own(socket, owner, group);
     // One of them that does not exist is no reason to keep the socket from the other.
-    for (option, given) in [
-        ("astctlowner", owner.as_deref().map(|owner| owns(Some(owner), None))),
-        ("astctlgroup", group.as_deref().map(|group| owns(None, Some(group)))),
-    ] {
-        if let Some(Err(why)) = given {
+    for (option, owner, group) in
+        [("astctlowner", Some(&*files.astctlowner), None), ("astctlgroup", None, Some(&*files.astctlgroup))]
+    {
+        if owner.or(group).is_none_or(str::is_empty) {
+            continue;
+        }
+        if let Err(why) = io::process::own(socket, owner, group) {
             let line = format!(
                 "{}: the control socket {} stays as it is: {why}; name a group that the user Strowger runs as belongs to, or \
                  remove the line",
@@ -484,12 +480,11 @@ fn start_iax(
     if let Some(rows) = rows {
         iax.set_rows(rows);
     }
-    let refused = iax.begin(net, &config);
+    let fresh = iax.begin(net, &config).map_err(|error| iax_bind_error(&error))?;
     let mut core = shard.core.borrow_mut();
-    for error in refused.1 {
-        core.log(call::Level::Error, "chan_iax2", &iax_bind_line(&error));
+    for error in &fresh.still_absent {
+        core.log(call::Level::Error, "chan_iax2", &iax_bind_line(error));
     }
-    let fresh = refused.0;
     iax.take(net, &mut core, fresh, config);
     iax.restore(&mut core, &records, clocks);
     Ok(iax)

@@ -270,7 +270,7 @@ impl Manager {
         let mut taken = 0;
         // Line by line, because a login in the midst of them changes what the rest may be.
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let is_over = self.is_turn_over();
+            let is_over = self.turn.is_over();
             let Some(open) = self.sessions.get_mut(&session) else { return bytes.len() };
             let stranger = open.login().is_none();
             if open.busy.is_some() || is_over && !stranger {
@@ -297,14 +297,10 @@ impl Manager {
         }
         taken
     }
-    /// Whether managers have had their part of this turn of the engine.
-    fn is_turn_over(&self) -> bool {
-        self.turn.is_over()
-    }
     /// Sessions whose words waited for this turn go on with them, each in its order.
     fn go_on(&mut self, now: Instant, out: &mut Vec<Output>) {
         for _ in 0..self.waiting.len() {
-            if self.is_turn_over() {
+            if self.turn.is_over() {
                 return;
             }
             let Some(session) = self.waiting.pop_front() else { return };
@@ -628,20 +624,9 @@ impl Manager {
     /// Goes on with what a session had sent ahead.
     fn resume(&mut self, id: u64, now: Instant, out: &mut Vec<Output>) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let mut ahead = std::mem::take(&mut session.ahead);
-        if ahead.is_empty() {
-            return;
-        }
+        let ahead = std::mem::take(&mut session.ahead);
         let taken = self.carry_on(id, &ahead, now, out);
-        ahead.drain(..taken.min(ahead.len()));
-        if ahead.is_empty() {
-            return;
-        }
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.ahead = ahead;
-        if session.busy.is_none() && !self.waiting.contains(&id) {
-            self.waiting.push_back(id);
-        }
+        self.keep_ahead(id, ahead.get(taken..).unwrap_or_default(), out);
     }
 }
 

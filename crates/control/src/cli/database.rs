@@ -85,20 +85,12 @@ impl Cli {
 
     /// Says so when what was changed is on the disk; at once to who cannot wait.
     fn when_saved(&self, ask: &Ask<'_>, text: String) -> Said {
-        let is_saved = {
-            let db = &mut self.site.shard.core.borrow_mut().services.db;
-            let mark = db.mark();
-            db.is_saved(mark)
-        };
-        if is_saved || !ask.may_wait {
+        if self.site.is_saved() || !ask.may_wait {
             return Said::Done(text);
         }
-        let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
-        let chan = call::Chan::new(self.site.shard.clone(), nobody);
         let (finished, session) = (self.finished.clone(), ask.session);
-        let spawned = self.site.shard.spawn(None, async move {
-            let deadline = chan.now() + crate::DISK_WITHIN;
-            let (text, status) = match chan.saved(deadline).await {
+        let spawned = self.site.when_saved(move |is_saved| {
+            let (text, status) = match is_saved {
                 true => (text, 0),
                 false => ("Changed, but it does not come to the disk.\n".to_owned(), 1),
             };

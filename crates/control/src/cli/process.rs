@@ -232,12 +232,7 @@ impl Cli {
     }
 
     fn stop(&self, ask: &Ask<'_>, when: When, restart: bool) -> Said {
-        let urgency = |when| match when {
-            When::Convenient => 0,
-            When::Gracefully => 1,
-            When::Now => 2,
-        };
-        if self.site.stopping.get().is_some_and(|already| urgency(when) <= urgency(already)) {
+        if self.site.stopping.get().is_some_and(|already| when >= already) {
             return Said::failed("Ignoring asterisk shutdown request, already in progress.\n");
         }
         self.site.wish(Wish::Stop { when, restart });

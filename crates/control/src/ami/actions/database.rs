@@ -113,19 +113,13 @@ fn delete_tree(turn: &mut Turn<'_>) -> Done {
 
 /// Answers when what was changed is on the disk.
 fn acknowledge(turn: &mut Turn<'_>, text: &'static str) -> Done {
-    let is_saved = {
-        let db = &mut turn.site.shard.core.borrow_mut().services.db;
-        let mark = db.mark();
-        db.is_saved(mark)
-    };
-    if is_saved {
+    if turn.site.is_saved() {
         return turn.success(text);
     }
     let (later, session) = (turn.later.clone(), turn.id);
-    let (chan, action_id) = (turn.call(None).chan, turn.action_id().map(str::to_owned));
-    let spawned = turn.site.shard.spawn(None, async move {
-        let deadline = chan.now() + crate::DISK_WITHIN;
-        let (kind, text) = match chan.saved(deadline).await {
+    let action_id = turn.action_id().map(str::to_owned);
+    let spawned = turn.site.when_saved(move |is_saved| {
+        let (kind, text) = match is_saved {
             true => ("Success", text),
             false => ("Error", "Changed, but it does not come to the disk"),
         };
