@@ -108,23 +108,23 @@ fn of_bridge(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
         {
             return None;
         }
-        Notice::BridgeCreate { bridge } => ("BridgeCreated", json!({ "bridge": view.told_bridge(bridge) })),
+        Notice::BridgeCreate { bridge } => ("BridgeCreated", json!({ "bridge": view.plain_bridge(bridge) })),
         Notice::BridgeDestroy { bridge } => {
-            ("BridgeDestroyed", json!({ "bridge": view.told_bridge(bridge) }))
+            ("BridgeDestroyed", json!({ "bridge": view.plain_bridge(bridge) }))
         }
         Notice::BridgeEnter { bridge, channel, .. } => (
             "ChannelEnteredBridge",
-            json!({ "bridge": view.told_bridge(bridge), "channel": view.channel(channel) }),
+            json!({ "bridge": view.plain_bridge(bridge), "channel": view.channel(channel) }),
         ),
         Notice::BridgeLeave { bridge, channel, .. } => (
             "ChannelLeftBridge",
-            json!({ "bridge": view.told_bridge(bridge), "channel": view.channel(channel) }),
+            json!({ "bridge": view.plain_bridge(bridge), "channel": view.channel(channel) }),
         ),
         Notice::BlindTransfer { transferer, transferee, bridge, external, to } => {
             let event = json!({
                 "channel": view.channel(transferer),
                 "transferee": view.channel(transferee),
-                "bridge": view.told_bridge(bridge),
+                "bridge": view.plain_bridge(bridge),
                 "context": to.0,
                 "exten": to.1,
                 "result": "Success",
@@ -251,7 +251,7 @@ fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     });
     put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
     put(&mut event, "transfer_target", target.as_deref().map(|of| view.channel(of)));
-    let bridge = |of: &Option<call::BridgeSnapshot>| of.as_ref().map(|of| view.told_bridge(of));
+    let bridge = |of: &Option<call::BridgeSnapshot>| of.as_ref().map(|of| view.plain_bridge(of));
     let (first_bridge, second_bridge) = (bridge(first_bridge), bridge(second_bridge));
     put(&mut event, "transferer_first_leg_bridge", first_bridge);
     put(&mut event, "transferer_second_leg_bridge", second_bridge);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::BridgeId;
 use call::stasis::{Application, BridgeView, LiveRecording, Playback, Topic};
-use call::{Core, DeviceState, Notice, Snapshot, bridge_name};
+use call::{Core, DeviceState, Notice, Snapshot};
 use serde_json::{Map, Value, json};
 use store::date::Zone;
 
@@ -161,26 +161,16 @@ impl View<'_> {
             "creationtime": self.moment(of.created_wall),
         })
     }
-    /// A bridge that calls have made, as a notice tells of it.
-    pub fn told_bridge(&self, of: &call::BridgeSnapshot) -> Value {
-        let mut out = self.plain_bridge(of.id);
-        if let Some(fields) = out.as_object_mut() {
-            fields.insert("id".to_owned(), Value::from(&*of.uid));
-            fields.insert("technology".to_owned(), Value::from(of.technology));
-        }
-        out
-    }
-    /// A bridge that calls have made.
-    pub fn plain_bridge(&self, of: BridgeId) -> Value {
-        let members = self.core.bridge_members(of).iter();
+    /// A bridge that calls have made, also one that is gone by now.
+    pub fn plain_bridge(&self, of: &call::BridgeSnapshot) -> Value {
+        let members = self.core.bridge_members(of.id);
         let channels: Vec<&str> =
-            members.filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
-        let shown = self.core.bridge_snapshot(of);
-        let known = self.facts.bridges.get(&(of.slot, of.generation)).map(|(_, created)| *created);
-        let created = known.unwrap_or_else(|| made_at(self.core, self.core.bridge_members(of)));
+            members.iter().filter_map(|id| self.core.get(*id)).map(|channel| &*channel.uniqueid).collect();
+        let known = self.facts.bridges.get(&(of.id.slot, of.id.generation)).map(|(_, created)| *created);
+        let created = known.unwrap_or_else(|| made_at(self.core, members));
         json!({
-            "id": shown.as_ref().map_or_else(|| bridge_name(of), |shown| shown.uid.to_string()),
-            "technology": shown.as_ref().map_or("simple_bridge", |shown| shown.technology),
+            "id": &*of.uid,
+            "technology": of.technology,
             "bridge_type": "mixing",
             "bridge_class": "basic",
             "creator": "",

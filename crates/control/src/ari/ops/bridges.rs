@@ -187,7 +187,7 @@ fn list(asked: &mut Asked<'_>) -> Done {
     let own = core.stasis.bridges().filter_map(|bridge| core.stasis_bridge_view(&bridge.id));
     let mut rows: Vec<Value> = own.map(|of| view.bridge(&of)).collect();
     let plain = core.bridges().filter(|(id, _)| core.stasis_bridge_with(*id).is_none());
-    rows.extend(plain.map(|(id, _)| view.plain_bridge(id)));
+    rows.extend(plain.filter_map(|(id, _)| core.bridge_snapshot(id)).map(|of| view.plain_bridge(&of)));
     Ok(Answer::Found(rows.into()))
 }
 
@@ -199,7 +199,8 @@ fn shown(asked: &mut Asked<'_>, id: &str) -> Done {
         return Ok(Answer::Found(view.bridge(&of)));
     }
     core.bridge_by_uid(id)
-        .map(|number| Answer::Found(view.plain_bridge(number)))
+        .and_then(|number| core.bridge_snapshot(number))
+        .map(|of| Answer::Found(view.plain_bridge(&of)))
         .ok_or_else(|| Fault::not_found("Bridge not found"))
 }
 
