@@ -151,8 +151,8 @@ struct relay {
     u32 clock;
     // Longest datagram that the way out carries.
     u32 room;
-    // Counters: packets counted in full << 40 | bytes of their payloads; nanoseconds, timestamp of the last one; jitter,
-    // sixteenfold.
+    // Counters: packets counted in full << 40 | bytes of their payloads; nanoseconds, timestamp of the last one (the
+    // program's, before the first one); jitter, sixteenfold.
     u64 counted;
     u64 arrived;
     u32 timestamp;
@@ -243,6 +243,11 @@ INLINE int relayed(struct frame *frame, u32 port, u64 peer) {
         bytes + sizeof(*rtp) > relay->room) {
         return NOT_RELAYED;
     }
+    // A source that began anew: more than half a second back, or as much as 7.5 s ahead.
+    u32 timestamp = NET32(rtp->timestamp);
+    if (timestamp - relay->timestamp + relay->clock / 2 >= relay->clock * 8) {
+        return NOT_RELAYED;
+    }
     u64 content = sum(payload, end);
     u64 addresses = (u64)headers->source + headers->destination;
     u64 pseudo = addresses + NET16(PROTOCOL_UDP) + headers->udp_length;
@@ -264,7 +269,6 @@ INLINE int relayed(struct frame *frame, u32 port, u64 peer) {
         return NOT_RELAYED;
     }
     u64 now = monotonic_nanos(), passed = now - relay->arrived;
-    u32 timestamp = NET32(rtp->timestamp);
     if (relay->arrived && passed < SECOND) {
         s32 difference = (u32)(passed * relay->clock / SECOND) - (timestamp - relay->timestamp);
         u32 size = difference < 0 ? -difference : difference;

@@ -330,6 +330,21 @@ fn a_re_invite_with_another_address_moves_the_bridge_with_it() {
 }
 
 #[test]
+fn rfc3550_5_1_timestamps_that_begin_anew_below_go_on_for_the_peer() {
+    below("anew", |world, front| {
+        let mut call = Call::begin(world, front);
+        for jump in [0x4000_0000, 0u32.wrapping_sub(80_000)] {
+            call.talk_below(front);
+            let plain = call.phones[0].header();
+            call.phones[0].skip(1);
+            let anew = Header { timestamp: plain.timestamp.wrapping_add(jump), ..plain };
+            call.phones[0].send(&[&rtp::write(&anew)[..], &[44; 160]].concat());
+            call.hear(1, 44);
+        }
+    });
+}
+
+#[test]
 fn a_stranger_and_whatever_is_not_the_next_packet_of_the_source_is_not_relayed() {
     below("hostile", |world, front| {
         let mut call = Call::begin(world, front);

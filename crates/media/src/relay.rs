@@ -45,8 +45,10 @@ pub struct RelayPlan {
     pub timestamp_offset: u32,
     /// Hertz of the timestamps, for the jitter.
     pub clock: u32,
-    /// The newest sequence number received so far, and the jitter so far, sixteenfold.
+    /// The newest sequence number received so far.
     pub highest: u16,
+    /// The newest timestamp so far, as it came.
+    pub timestamp: u32,
     /// As [`Relayed::jitter_x16`].
     pub jitter_x16: u32,
 }
@@ -75,13 +77,16 @@ impl RelayPlan {
     /// and unchanged, when it is the worker's.
     ///
     /// The worker's are all that are not plainly the next packet of this source: another version, an extension, padding, a
-    /// list of sources, another payload type or SSRC, no payload, RTCP, a number that is not newer or far ahead.
+    /// list of sources, another payload type or SSRC, no payload, RTCP, a number that is not newer or far ahead, a timestamp
+    /// half a second before the newest or seven and a half seconds after it: the source may have begun anew.
     pub fn carry(&self, so_far: &mut Relayed, packet: &mut [u8], at: Instant) -> bool {
         let Ok((header, payload)) = rtp::parse(packet) else { return false };
         let Header { payload_type, marker, sequence, timestamp, ssrc } = header;
         let ahead = sequence.wrapping_sub(so_far.highest);
         let is_plain = packet.first() == Some(&0x80) && !rtp::is_rtcp(packet) && !payload.is_empty();
-        let is_next = ahead > 0 && ahead < rtp::MAX_DROPOUT;
+        let before = so_far.latest.map_or(self.timestamp, |(timestamp, _)| timestamp);
+        let step = timestamp.wrapping_sub(before).wrapping_add(self.clock / 2);
+        let is_next = ahead > 0 && ahead < rtp::MAX_DROPOUT && step < self.clock * 8;
         if !is_plain || !is_next || payload_type != self.payload.0 || ssrc != self.ssrc.0 {
             return false;
         }
@@ -180,16 +185,17 @@ impl<L> Stream<L> {
             RxPayload::Audio(payload, format) if *format == self.rx_format => Some(*payload),
             RxPayload::Audio(..) | RxPayload::Event(..) => None,
         })?;
-        let (sequence_offset, timestamp_offset) = to.out.offsets(key)?;
+        let offsets = to.out.offsets(key)?;
         Some(RelayPlan {
             from,
             to: to.target?,
             payload: (payload_in, to.plan.payload),
             ssrc: (ssrc, to.out.ssrc()),
-            sequence_offset,
-            timestamp_offset,
+            sequence_offset: offsets.sequence,
+            timestamp_offset: offsets.timestamp,
             clock: self.rx_format.rtp_clock(),
             highest: self.reception.extended_highest() as u16,
+            timestamp: offsets.latest,
             jitter_x16: u32::try_from(self.reception.jitter_x16()).unwrap_or(u32::MAX),
         })
     }
@@ -296,7 +302,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let key = stream.reception.ssrc().map(|ssrc| stream.source_key(ssrc));
         let Some(peer) = stream.below.peer.and_then(|peer| self.streams.get_mut(peer)) else { return };
         if let Some(key) = key {
-            peer.out.relay(key, highest, timestamp, false, came, peer.frame_units);
+            peer.out.relayed_with_offsets(key, highest, timestamp, came);
         }
         peer.sent.packets += u64::from(news);
         peer.sent.bytes += more;

@@ -19,6 +19,6 @@ pub use events::{EVENT_MAX, EventEdge, EventPacket, EventPayload, EventPlace, Ev
 pub use header::{HEADER_BYTES, Header, is_rtcp, parse, write};
 pub use jitter::{Grid, Jitter, JitterCounts, JitterLimits, LENGTH_BYTES, Pulled};
 pub use latch::{SourceLock, Verdict};
-pub use outgoing::{Outgoing, Stamp};
+pub use outgoing::{Offsets, Outgoing, Stamp};
 pub use reception::{Arrived, MAX_DROPOUT, Reception, smooth};
 pub use udptl::{IFP_BYTES_MAX, Piece, UDPTL_BYTES_MAX, UdptlReceiver, UdptlSender};

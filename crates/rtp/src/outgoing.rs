@@ -27,6 +27,17 @@ pub struct Stamp {
     pub marker: bool,
 }
 
+/// What is added to a source's numbers, and how far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offsets {
+    /// Added to its sequence numbers.
+    pub sequence: u16,
+    /// Added to its timestamps.
+    pub timestamp: u32,
+    /// The timestamp sent last, as the source would have it.
+    pub latest: u32,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Mapping {
     source: u64,
@@ -164,12 +175,27 @@ impl Outgoing {
         Some(Stamp { sequence: sequence_out, timestamp: timestamp_out, marker: true })
     }
 
-    /// What [`Self::relay`] adds to sequence number and timestamp of the packets of `source` at present; `None` when the next
-    /// one would begin a new mapping.
-    pub fn offsets(&self, source: u64) -> Option<(u16, u32)> {
+    /// What [`Self::relay`] adds to sequence number and timestamp of the packets of `source` at present, for somebody else who
+    /// relays them; `None` when the next one would begin a new mapping.
+    pub fn offsets(&self, source: u64) -> Option<Offsets> {
         let mapping = self.mapping.as_ref().filter(|mapping| mapping.source == source)?;
-        let sequence = mapping.sequence_out.wrapping_sub(mapping.sequence_in);
-        Some((sequence, mapping.timestamp_out.wrapping_sub(mapping.timestamp_in)))
+        let timestamp = mapping.timestamp_out.wrapping_sub(mapping.timestamp_in);
+        Some(Offsets {
+            sequence: mapping.sequence_out.wrapping_sub(mapping.sequence_in),
+            timestamp,
+            latest: self.latest?.0.wrapping_sub(timestamp),
+        })
+    }
+    /// Somebody else has relayed packets of `source` with the [`Self::offsets`] that it got, and this was the newest, at `at`.
+    /// Nothing is judged: it has left.
+    pub fn relayed_with_offsets(&mut self, source: u64, sequence: u16, timestamp: u32, at: Instant) {
+        let Some(mapping) = self.mapping.as_mut().filter(|mapping| mapping.source == source) else { return };
+        let step = i32::from(sequence.wrapping_sub(mapping.sequence_at_newest()).cast_signed());
+        let Some(position) = mapping.newest.checked_add(step).filter(|_| step > 0) else { return };
+        mapping.newest = position;
+        self.next_sequence = mapping.sequence_out.wrapping_add(position as u16).wrapping_add(1);
+        let since = timestamp.wrapping_sub(mapping.timestamp_in);
+        self.latest = Some((mapping.timestamp_out.wrapping_add(since), at));
     }
 
     /// The number under which the packet came from `source` that left under this one; `None` when it did not.
@@ -301,6 +327,24 @@ mod tests {
                 assert_eq!(late, None, "{name}: a late one of the time before");
             }
         }
+    }
+
+    #[test]
+    fn numbers_go_on_after_what_somebody_else_relayed_however_fast_it_came() {
+        let mut out = Outgoing::new(1, 65_000, 7, 8000);
+        out.relay(7, 10, 90_000, true, ms(0), 160);
+        let offsets = out.offsets(7).unwrap();
+        assert_eq!(
+            offsets,
+            Offsets { sequence: 64_990, timestamp: 0u32.wrapping_sub(89_993), latest: 90_000 }
+        );
+        assert_eq!(out.offsets(8), None);
+        // A minute of sound within 40 ms.
+        out.relayed_with_offsets(7, 3010, 90_000 + 3000 * 160, ms(40));
+        out.relayed_with_offsets(8, 9000, 1, ms(40));
+        out.relayed_with_offsets(7, 3009, 90_000 + 2999 * 160, ms(41));
+        let next = out.relay(7, 3011, 90_000 + 3001 * 160, false, ms(60), 160);
+        assert_eq!(next, Some(stamp(3011_u16.wrapping_add(64_990), 7 + 3001 * 160, false)));
     }
 
     #[test]

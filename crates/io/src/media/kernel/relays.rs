@@ -109,7 +109,7 @@ impl Relays {
             pair(plan.clock, room),
             0,
             0,
-            pair(0, plan.jitter_x16),
+            pair(plan.timestamp, plan.jitter_x16),
         ];
         for (word, value) in plan_words.iter_mut().zip(values) {
             *word = value;
@@ -186,6 +186,7 @@ mod tests {
             timestamp_offset: 4,
             clock: 8000,
             highest,
+            timestamp: 0,
             jitter_x16: 77,
         }
     }

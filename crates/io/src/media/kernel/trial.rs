@@ -53,6 +53,7 @@ pub(crate) fn nanos_a_packet() -> Result<f64, String> {
         timestamp_offset: 160,
         clock: 8000,
         highest: 0,
+        timestamp: 0,
         jitter_x16: 0,
     };
     let through = Through { interfaces: (LOOPBACK, None), headers: headers.clone(), room: 1000 };
@@ -62,8 +63,13 @@ pub(crate) fn nanos_a_packet() -> Result<f64, String> {
     let mut frame = vec![0; HEADERS + packet.len()];
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {
-        let next = relays.read(ticket).ok_or("the plan has ended")?.highest.wrapping_add(1);
-        let header = Header { sequence: next, ssrc: 7, ..Header::default() };
+        let so_far = relays.read(ticket).ok_or("the plan has ended")?;
+        let header = Header {
+            sequence: so_far.highest.wrapping_add(1),
+            timestamp: so_far.latest.map_or(0, |(timestamp, _)| timestamp),
+            ssrc: 7,
+            ..Header::default()
+        };
         packet.splice(..rtp::HEADER_BYTES, rtp::write(&header));
         headers.write(&packet, &mut frame);
         let before = relays.read(ticket).map_or(0, |read| read.packets);

@@ -56,6 +56,7 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
         timestamp_offset: u32::MAX - 77,
         clock: 8000,
         highest: 65_000,
+        timestamp: u32::MAX - 1000,
         jitter_x16: 0,
     };
     let room = 1000;
@@ -70,6 +71,7 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
 
     let mut random = Random::new(0x7e1a);
     let (mut sequence, mut expected, mut carried) = (plan.highest, plan.begin(), 0);
+    let timestamp = |so_far: &Relayed| so_far.latest.map(|(timestamp, _)| timestamp);
     for number in 0..FRAMES {
         let one_of = |random: &mut Random, chances: u32| random.word().is_multiple_of(chances);
         sequence = match random.word() % 40 {
@@ -82,7 +84,12 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
             payload_type: if one_of(&mut random, 20) { random.word() as u8 & 0x7f } else { 0 },
             marker: one_of(&mut random, 10),
             sequence,
-            timestamp: random.word(),
+            timestamp: timestamp(&expected).unwrap_or(plan.timestamp).wrapping_add(match random.word() % 40 {
+                0 => random.word(),
+                1 => random.word() % 60_200,
+                2 => 0_u32.wrapping_sub(random.word() % 4_100),
+                _ => 160,
+            }),
             ssrc: if one_of(&mut random, 30) { random.word() } else { plan.ssrc.0 },
         };
         let length = match random.word() % 20 {
@@ -144,7 +151,6 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
             assert_eq!(left[..length], frame, "{name}");
         }
         let read = relays.read(ticket).unwrap();
-        let timestamp = |so_far: &Relayed| so_far.latest.map(|(timestamp, _)| timestamp);
         assert_eq!(
             (read.packets, read.bytes, read.highest, timestamp(&read)),
             (expected.packets, expected.bytes, expected.highest, timestamp(&expected)),
@@ -154,7 +160,12 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
     assert!(carried > FRAMES / 2, "{carried}");
 
     // Once the plan has ended, and where the source is another one's, nothing goes.
-    let next = Header { sequence: expected.highest.wrapping_add(1), ssrc: plan.ssrc.0, ..Header::default() };
+    let next = Header {
+        sequence: expected.highest.wrapping_add(1),
+        timestamp: timestamp(&expected).unwrap(),
+        ssrc: plan.ssrc.0,
+        ..Header::default()
+    };
     let mut packet = rtp::write(&next).to_vec();
     packet.resize(172, 0x7f);
     let mut frame = vec![0; HEADERS + packet.len()];
