@@ -16,6 +16,7 @@ use base::{Cause, ChannelId, Command, Instant, PlayId, StreamId};
 use self::bridges::Bridge;
 use self::channels::Slot;
 use crate::exec::TaskId;
+use crate::unique_ids::UniqueIds;
 use crate::{Admission, Cdr, Notice, Services};
 
 pub use self::settings::{MachineSettings, Settings};
@@ -183,7 +184,7 @@ pub struct Core {
     free_bridges: Vec<u32>,
     random: base::Random,
     name_serial: u32,
-    unique_serial: u64,
+    unique_ids: UniqueIds,
     /// The number of the latest call, for the log.
     call_numbers: u32,
     /// The call whose story is running.
@@ -274,7 +275,7 @@ impl Core {
             free_bridges: Vec::new(),
             random: base::Random::new(seed),
             name_serial: 0,
-            unique_serial: 0,
+            unique_ids: UniqueIds::default(),
             call_numbers: 0,
             speaking: None,
         }
@@ -291,21 +292,13 @@ impl Core {
         self.name_serial = serial.wrapping_add(1);
         serial
     }
-    /// The first number of UNIQUEIDs: microseconds of the second in which the process began, so that none comes again when
-    /// it is started twice within a second.
+    /// Says when the process began; see [`UniqueIds::begin`].
     pub fn begin_uniqueids(&mut self, wall_micros: i64) {
-        // Seven digits: six after a point would pass for the microseconds of an epoch.
-        self.unique_serial = 1_000_000 + wall_micros.rem_euclid(1_000_000).unsigned_abs();
+        self.unique_ids = UniqueIds::begin(wall_micros);
     }
     /// The next UNIQUEID: `[systemname-]epoch.serial`.
     pub fn next_uniqueid(&mut self, wall_micros: i64) -> String {
-        let serial = self.unique_serial;
-        self.unique_serial += 1;
-        let seconds = wall_micros.div_euclid(1_000_000);
-        match self.settings.system_name.as_str() {
-            "" => format!("{seconds}.{serial}"),
-            system => format!("{system}-{seconds}.{serial}"),
-        }
+        self.unique_ids.next(&self.settings.system_name, wall_micros)
     }
     /// A random number ([`base::Random`]): for spreading, shuffling and dialplans; never for secrets.
     pub fn random(&mut self) -> u64 {

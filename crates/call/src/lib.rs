@@ -56,6 +56,7 @@ mod switches;
 mod tech;
 mod tones;
 pub mod transactions;
+mod unique_ids;
 pub mod voicemail;
 mod volume;
 mod watch;
