@@ -84,12 +84,14 @@ fn the_program_relays_what_its_twin_carries_and_leaves_the_rest_as_it_is() {
             payload_type: if one_of(&mut random, 20) { random.word() as u8 & 0x7f } else { 0 },
             marker: one_of(&mut random, 10),
             sequence,
-            timestamp: timestamp(&expected).unwrap_or(plan.timestamp).wrapping_add(match random.word() % 40 {
-                0 => random.word(),
-                1 => random.word() % 60_200,
-                2 => 0_u32.wrapping_sub(random.word() % 4_100),
-                _ => 160,
-            }),
+            timestamp: timestamp(&expected).unwrap_or(plan.timestamp).wrapping_add(
+                match random.word() % 40 {
+                    0 => random.word(),
+                    1 => random.word() % 60_200,
+                    2 => 0_u32.wrapping_sub(random.word() % 4_100),
+                    _ => 160,
+                },
+            ),
             ssrc: if one_of(&mut random, 30) { random.word() } else { plan.ssrc.0 },
         };
         let length = match random.word() % 20 {
