@@ -528,7 +528,7 @@ fn a_hundred_thousand_forged_calls_take_no_number_and_a_good_call_is_set_up_amon
 fn an_answer_without_state_is_hardly_longer_than_the_shortest_question() {
     const IP_UDP: usize = 28;
     for (name, element, longest) in [
-        ("a token", Element::CallToken(b""), 160),
+        ("a token", Element::CallToken(b""), 150),
         ("a refusal for want of a token", Element::Username(b""), 107),
         ("a refusal for a wrong token", Element::CallToken(b"x"), 107),
     ] {

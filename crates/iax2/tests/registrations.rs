@@ -4,7 +4,7 @@ mod world;
 
 use base::{Cause, Place};
 use core::time::Duration;
-use iax2::frame::{Auth, Command, Datagram, Kind, parse};
+use iax2::frame::{Auth, Command, Datagram, Element, Full, Kind, parse, write_element};
 use iax2::machine::{Challenge, Encrypt, Lease, Reach, Registration, Watch};
 use iax2::{Event, Secret, Settings};
 use world::{Net, World, address, ms, secs};
@@ -104,6 +104,50 @@ fn rfc5456_6_1_a_registration_is_made_kept_and_ended() {
     world.run(secs(1), &mut |world, side, event| office.handle(world, side, event));
     assert_eq!((world.of(0).last(), office.released), (Some(&Event::Unregistered(kept)), 1));
     world.assert_empty();
+}
+
+#[test]
+fn the_shortest_question_of_a_device_without_tokens_is_answered_and_by_one_and_a_half_times_at_most() {
+    const IP_UDP: usize = 28;
+    let rows: [(&str, Command, &[Element<'_>]); 5] = [
+        ("a name of one letter", Command::REGREQ, &[Element::Username(b"7")]),
+        ("a name and a period", Command::REGREQ, &[Element::Username(b"iaxp"), Element::Refresh(60)]),
+        ("a long name", Command::REGREQ, &[Element::Username(&[b'x'; 80])]),
+        ("the end of a registration", Command::REGREL, &[Element::Username(b"7")]),
+        ("a call", Command::NEW, &[Element::Version(2), Element::Username(b"7")]),
+    ];
+    for (name, command, elements) in rows {
+        let token_optional = vec![("0.0.0.0".parse().unwrap(), 0)];
+        let mut world = World::new(&[Settings::default(), Settings { token_optional, ..Settings::default() }]);
+        let (mut data, mut question) = (Vec::new(), Vec::new());
+        elements.iter().for_each(|element| write_element(element, &mut data));
+        let kind = Kind::Iax(command);
+        Full { source: 7, dest: 0, again: false, timestamp: 3, oseq: 0, iseq: 0, kind, data: &data }
+            .write(&mut question);
+        world.inject(address(0), 1, &question);
+        let leg = world.of(1).find_map(|event| match event {
+            Event::Register { leg, .. } | Event::Call(leg, _) => Some(*leg),
+            _ => None,
+        });
+        let username = elements
+            .iter()
+            .find_map(|element| match element {
+                Element::Username(name) => Some(*name),
+                _ => None,
+            })
+            .unwrap();
+        let challenge = Challenge {
+            username,
+            methods: Auth::MD5,
+            secret: Secret::new(b"secret"),
+            encrypt: Encrypt::No,
+            keys_stay: false,
+        };
+        world.act(1, |machine, now, out| machine.challenge(now, leg.unwrap(), &challenge, out)).unwrap();
+        let (.., answer) = world.wire.last().unwrap_or_else(|| panic!("{name}: no answer"));
+        let percent = (answer.len() + IP_UDP) * 100 / (question.len() + IP_UDP);
+        assert!(percent <= 150, "{name}: {percent} per cent");
+    }
 }
 
 #[test]
