@@ -118,7 +118,8 @@ fn the_shortest_question_of_a_device_without_tokens_is_answered_and_by_one_and_a
     ];
     for (name, command, elements) in rows {
         let token_optional = vec![("0.0.0.0".parse().unwrap(), 0)];
-        let mut world = World::new(&[Settings::default(), Settings { token_optional, ..Settings::default() }]);
+        let mut world =
+            World::new(&[Settings::default(), Settings { token_optional, ..Settings::default() }]);
         let (mut data, mut question) = (Vec::new(), Vec::new());
         elements.iter().for_each(|element| write_element(element, &mut data));
         let kind = Kind::Iax(command);

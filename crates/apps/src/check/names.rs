@@ -31,6 +31,8 @@ pub enum Named {
     State(String),
     /// A queue.
     Queue(String),
+    /// A rule of queuerules.conf or queueskillrules.conf.
+    QueueRule(String),
     /// A mailbox, `6001@office`.
     Mailbox(String),
     /// A bridge profile of confbridge.conf.
@@ -253,6 +255,10 @@ impl Look<'_, '_> {
                 self.name(at(0), Named::Queue);
                 self.options(at(1));
                 self.sounds(at(3));
+                // As the application reads it: with ten parts there is a macro before the routine, as in Asterisk 20.
+                let late = usize::from(parts.len() > 9);
+                self.routine(Some(at(6 + late)));
+                self.name(at(7 + late), Named::QueueRule);
             }
             "AddQueueMember" => {
                 self.name(at(0), Named::Queue);

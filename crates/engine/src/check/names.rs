@@ -126,6 +126,14 @@ impl<'a> Names<'a> {
                 let exists = snapshot.queues.config.queues.iter().any(|queue| queue.name == *name);
                 ("queue", name, exists, "queues.conf", "queues")
             }
+            Named::QueueRule(name) => {
+                let queues = &snapshot.queues.config;
+                let rules = queues.rules.iter().map(|(rule, _)| rule);
+                let exists = rules
+                    .chain(queues.skill_rules.iter().map(|(rule, _)| rule))
+                    .any(|rule| rule.eq_ignore_ascii_case(name));
+                ("rule", name, exists, "queuerules.conf", "queue_rules")
+            }
             Named::BridgeProfile(name) => {
                 ("bridge profile", name, profiles.bridge(name).is_some(), "confbridge.conf", "")
             }
@@ -159,6 +167,8 @@ impl<'a> Names<'a> {
         Some(match named {
             // The music of the class default is heard instead.
             Named::Music(_) => Wrong::warning("music", message, remedy),
+            // Callers wait without one. It is the eighth argument: since Asterisk 21 no macro stands before the routine.
+            Named::QueueRule(_) => Wrong::warning("rule", message, remedy),
             _ => Wrong::error(one_word, message, remedy),
         })
     }
@@ -467,6 +477,22 @@ impl<'a> Names<'a> {
                 let message = format!("{by}: context [{context}] does not exist");
                 let wrong = Wrong::warning("context", message, "keys of callers who wait lead nowhere");
                 remarks.push(wrong.at(&written(&read, "queues", &queue.name, context)));
+            }
+        }
+        let queues = snapshot.queues.config.queues.iter().filter(|queue| !queue.is_row);
+        let lots = snapshot.parking.lots.iter();
+        let users = snapshot.confbridge.profiles.users.iter();
+        let classes = queues
+            .map(|queue| ("queues", "queue", queue.name.clone(), queue.settings.handling.music_class.clone()))
+            .chain(lots.map(|lot| ("res_parking", "parking lot", lot.name.clone(), lot.music.clone())))
+            .chain(
+                users.map(|(name, user)| {
+                    ("confbridge", "user profile", name.clone(), user.music_class.clone())
+                }),
+            );
+        for (kind, what, name, class) in classes.filter(|(.., class)| !class.is_empty()) {
+            if let Some(wrong) = self.name(&format!("{what} '{name}'"), &Named::Music(class.clone())) {
+                remarks.push(wrong.at(&written(&read, kind, &name, &class)));
             }
         }
         remarks
