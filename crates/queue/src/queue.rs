@@ -113,7 +113,7 @@ impl Queue {
         self.callers.iter().position(later).unwrap_or(self.callers.len())
     }
     /// Whether penalties count among so many members.
-    pub(crate) fn penalises(&self) -> bool {
+    pub fn penalises(&self) -> bool {
         let limit = self.settings.penalty_members_limit as usize;
         self.members.len() > limit
     }

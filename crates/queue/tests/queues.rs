@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use common::{Desk, caller, join_as, member, queue, settings};
 use queue::{
-    Absence, Autopause, Bounds, CallerId, Closed, Config, DeviceState, End, Exit, General, Input,
+    Absence, Autopause, Bounds, CallerId, Closed, Config, DeviceState, End, Exit, General, Input, Join,
     PenaltyChange, QueueConfig, Refusal, Refused, Settings, Strategy, Whom,
 };
 
@@ -174,6 +174,96 @@ fn the_heavier_queue_gets_the_member_first() {
     assert_eq!(desk.orders(), ["2: ring PJSIP/a"], "though the other has waited as long");
     desk.leave(2);
     assert_eq!(desk.orders(), ["3: ring PJSIP/a"], "and the lighter one when the heavier wants nobody");
+}
+
+#[test]
+fn a_heavier_queue_keeps_a_member_only_for_callers_who_may_get_it() {
+    let limits = |max, min| Bounds { max, min, raise: None };
+    let raised = Bounds { raise: Some(80), max: Some(50), min: None };
+    let skilled = |needs: &str| queue::Skills::parse(needs).unwrap();
+    let plain = settings();
+    let one_by_one = Settings { autofill: false, ..settings() };
+    let all = Settings { strategy: queue::Strategy::RingAll, ..settings() };
+    // The heavier queue, who waits there (bounds, what it needs), and whether the member rings for the lighter queue.
+    type Waiting<'a> = (Bounds, &'a str);
+    let free = (Bounds::default(), "");
+    let not_mine = (limits(Some(50), None), "");
+    let cases: [(&str, &Settings, &[Waiting], bool); 13] = [
+        ("nobody waits", &plain, &[], true),
+        ("one without limits", &plain, &[free], false),
+        ("its highest penalty excludes it", &plain, &[not_mine], true),
+        ("its highest penalty admits it", &plain, &[(limits(Some(60), None), "")], false),
+        ("its lowest penalty excludes it", &plain, &[(limits(None, Some(61)), "")], true),
+        ("it is raised above the highest", &plain, &[(raised, "")], true),
+        ("it lacks the skill", &plain, &[(Bounds::default(), "german=1")], true),
+        ("one may not get it, one may", &plain, &[not_mine, free], false),
+        (
+            "one at a time: the first may not get it, who comes next may",
+            &one_by_one,
+            &[not_mine, free],
+            false,
+        ),
+        ("one at a time: the first may get it", &one_by_one, &[free, not_mine], false),
+        ("all ring, and it is excluded", &all, &[not_mine], true),
+        ("all ring, and the second may get it", &all, &[not_mine, free], false),
+        ("several, none of whom may get it", &all, &[not_mine, not_mine], true),
+    ];
+    for general in [General::default(), General { longest_waiting_first: true, ..General::default() }] {
+        let is_equal = general.longest_waiting_first;
+        for (name, heavy, waiting, rings) in &cases {
+            let weight = if is_equal { 0 } else { 5 };
+            let heavy = Settings { weight, ..(*heavy).clone() };
+            let with = |name: &str, settings| QueueConfig {
+                name: name.into(),
+                settings,
+                members: vec![member(A, 60)],
+                is_row: false,
+            };
+            let queues = vec![with("light", settings()), with("heavy", heavy)];
+            let mut desk = Desk::with(Config { queues, general, ..Config::default() });
+            // Busy with a call of the lighter queue until all wait.
+            desk.join("light", 90).unwrap();
+            desk.connect(90, A);
+            for (number, (bounds, needs)) in (0..).zip(*waiting) {
+                let join = Join { bounds: *bounds, skills: skilled(needs), ..join_as(number) };
+                desk.queues.join("heavy", join, desk.now, &mut desk.out).unwrap();
+            }
+            desk.pass(1);
+            desk.join("light", 99).unwrap();
+            desk.orders();
+            desk.end(90, End::Agent);
+            desk.pass(1);
+            let orders = desk.orders();
+            let rang = orders.iter().any(|order| order.starts_with("99: ring"));
+            assert_eq!(rang, *rings, "{name}, equal weights {is_equal}: {orders:?}");
+        }
+    }
+}
+
+#[test]
+fn a_caller_who_may_not_get_a_free_member_does_not_keep_it_from_those_behind() {
+    let up_to = |max| Bounds { max: Some(max), ..Bounds::default() };
+    let anyone = Bounds::default();
+    // Bounds of those who wait, and who is called: the members' penalties are 0, 10 and 20.
+    for (name, autofill, waiting, expected) in [
+        ("the first wants nobody who is there", true, [up_to(5), up_to(5), anyone], vec!["0: a", "2: b"]),
+        ("each its own", true, [up_to(0), up_to(10), up_to(20)], vec!["0: a", "1: b", "2: c"]),
+        ("two want the same one", true, [up_to(0), up_to(0), up_to(10)], vec!["0: a", "2: b"]),
+        ("one at a time", false, [up_to(5), anyone, anyone], vec!["0: a"]),
+    ] {
+        let members =
+            [(A, 0), (B, 10), ("PJSIP/c", 20)].map(|(interface, penalty)| member(interface, penalty));
+        let settings = Settings { autofill, ..settings() };
+        let queue = QueueConfig { name: "q".into(), settings, members: members.into(), is_row: false };
+        let mut desk = Desk::new(vec![queue]);
+        for (number, bounds) in (0..).zip(waiting) {
+            let join = Join { bounds, ..join_as(number) };
+            desk.queues.join("q", join, desk.now, &mut desk.out).unwrap();
+        }
+        let called: Vec<String> =
+            desk.orders().iter().map(|order| order.replace("ring PJSIP/", "")).collect();
+        assert_eq!(called, expected, "{name}");
+    }
 }
 
 #[test]

@@ -9,9 +9,11 @@ use super::{Phone, Queues, log, tell_agent};
 use crate::log::{Entry, Line};
 use crate::strategy::{Candidate, Turn, choose};
 use crate::{
-    AgentStep, Autopause, Caller, Member, Now, Offer, Order, Output, Queue, Refusal, Stage, Strategy,
+    AgentStep, Autopause, Bounds, Caller, Member, Now, Offer, Order, Output, Queue, Refusal, Stage, Strategy,
 };
 
+/// Callers who wait for somebody and are weighed against those behind them: more than that wait for one another.
+const AHEAD_MAX: usize = 64;
 /// Shortest pause between two attempts for one caller: members who refuse at once are not called without end.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
@@ -22,10 +24,26 @@ impl Queues {
         !member.paused && !member.wraps_up(now) && member.device_takes_calls(self.device_of(member), engaged)
     }
 
-    /// Whether one more caller could be served beside so many.
-    pub(super) fn has_room(&self, queue: &Queue, beside: usize, now: Instant) -> bool {
-        let mut free = queue.members.iter().filter(|member| self.is_free(member, now));
-        !(serves_one_at_once(queue) && beside > 0) && free.nth(beside).is_some()
+    /// Whether a member could be called now for this caller of the queue: it is free, and within the caller's own limits.
+    fn may_get(&self, queue: &Queue, caller: &Caller, member: &Member, now: Instant) -> bool {
+        let is_within = !queue.penalises() || caller.bounds.admit(member.penalty).is_some();
+        is_within && caller.suits(member) && self.is_free(member, now)
+    }
+
+    /// Whether one more caller could be served beside those who wait for somebody before it.
+    ///
+    /// Only those compete who may get one of the members that this caller may get.
+    fn has_room(&self, queue: &Queue, caller: &Caller, before: &[usize], now: Instant) -> bool {
+        let before = before.iter().filter_map(|at| queue.callers.get(*at));
+        if !is_limited(queue, caller) && before.clone().all(|other| !is_limited(queue, other)) {
+            let beside = before.count();
+            let mut free = queue.members.iter().filter(|member| self.is_free(member, now));
+            return !(serves_one_at_once(queue) && beside > 0) && free.nth(beside).is_some();
+        }
+        let own = || queue.members.iter().filter(|member| self.may_get(queue, caller, member, now));
+        let competes = |other: &&Caller| own().any(|member| self.may_get(queue, other, member, now));
+        let beside = before.filter(competes).count();
+        !(serves_one_at_once(queue) && beside > 0) && own().nth(beside).is_some()
     }
 
     /// Whether a free member is wanted more by another of its queues.
@@ -50,50 +68,59 @@ impl Queues {
                 core::cmp::Ordering::Less => false,
                 core::cmp::Ordering::Greater => self.needs(other, there, now),
                 core::cmp::Ordering::Equal => {
-                    let waits = |caller: &&Caller| caller.is_waiting() && caller.suits(there);
-                    let first = other.callers.iter().filter(waits).map(|caller| caller.joined.at).min();
+                    let waits = |caller: &&Caller| self.may_get(other, caller, there, now);
+                    let first = asking(other).filter(waits).map(|caller| caller.joined.at).min();
                     self.general.longest_waiting_first && first.is_some_and(|first| first < since)
                 }
             }
         })
     }
 
-    /// Whether callers of a queue wait who could not all be served without this member of it, who is free.
+    /// Whether callers of a queue wait who could not all be served without this member of it, who is free. Callers who may not
+    /// get it do not count.
     fn needs(&self, queue: &Queue, member: &Member, now: Instant) -> bool {
-        let waiting: Vec<&Caller> = queue.callers.iter().filter(|caller| caller.is_waiting()).collect();
-        if waiting.iter().all(|caller| caller.skills.is_empty()) {
-            return !waiting.is_empty() && !self.has_room(queue, waiting.len(), now);
-        }
         let free: Vec<&Member> = queue.members.iter().filter(|member| self.is_free(member, now)).collect();
-        let choice = |caller: &Caller| free.iter().filter(|member| caller.suits(member)).count();
+        if asking(queue).all(|caller| !is_limited(queue, caller)) {
+            let waiting = asking(queue).count();
+            return waiting > 0 && (serves_one_at_once(queue) || free.len() <= waiting);
+        }
+        let choice =
+            |caller: &Caller| free.iter().filter(|one| self.may_get(queue, caller, one, now)).count();
         // Who needs what nobody has who is free competes with nobody.
-        let competing = waiting.iter().filter(|caller| choice(caller) > 0).count();
-        let mut own = waiting.iter().filter(|caller| caller.suits(member));
+        let competing = asking(queue).filter(|caller| choice(caller) > 0).count();
+        let mut own = asking(queue).filter(|caller| self.may_get(queue, caller, member, now));
         own.any(|caller| serves_one_at_once(queue) || choice(caller) <= competing)
     }
 
     /// Begins attempts for all who may have one.
     pub(super) fn call_members(&mut self, queue: &mut Queue, slot: usize, now: Now, out: &mut Vec<Output>) {
-        let mut ahead = 0;
+        let mut ahead = Vec::new();
         for at in 0..queue.callers.len() {
             if at > 0 && !queue.settings.autofill {
                 break;
             }
             let Some(caller) = queue.callers.get(at).filter(|caller| caller.is_waiting()) else { continue };
-            if !self.has_room(queue, ahead, now.at) {
-                break;
+            // Who may get nobody who is free keeps nobody from those behind.
+            let is_limited = is_limited(queue, caller);
+            if is_limited && !queue.members.iter().any(|one| self.may_get(queue, caller, one, now.at)) {
+                continue;
             }
-            // Who needs what nobody has who is free keeps nobody from those behind.
-            let waits_for_some = caller.skills.is_empty()
-                || queue.members.iter().any(|member| caller.suits(member) && self.is_free(member, now.at));
+            if !self.has_room(queue, caller, &ahead, now.at) {
+                if !is_limited && !ahead.iter().any(|at| is_limited_at(queue, *at)) || ahead.len() > AHEAD_MAX
+                {
+                    break;
+                }
+                // Those behind may be content with others.
+                ahead.push(at);
+                continue;
+            }
             match caller.stage {
-                Stage::Ringing { .. } | Stage::Answered { .. } => continue,
-                Stage::Waiting { .. } if !waits_for_some => continue,
-                Stage::Waiting { until } if until > now.at => ahead += 1,
+                Stage::Ringing { .. } | Stage::Answered { .. } => {}
+                Stage::Waiting { until } if until > now.at => ahead.push(at),
                 Stage::Waiting { .. } => {
                     let ends = ring_end(queue, at, now.at);
                     if !self.offer(queue, slot, at, ends, now, out) {
-                        ahead += 1;
+                        ahead.push(at);
                     }
                 }
             }
@@ -242,6 +269,20 @@ impl Queues {
             out.push(Output::Log(Line { time: now.wall, call: by, queue, agent, entry }));
         }
     }
+}
+
+/// Whether a caller may not get every member of the queue.
+fn is_limited(queue: &Queue, caller: &Caller) -> bool {
+    let Bounds { max, min, raise: _ } = caller.bounds;
+    !caller.skills.is_empty() || queue.penalises() && (max.is_some() || min.is_some())
+}
+fn is_limited_at(queue: &Queue, at: usize) -> bool {
+    queue.callers.get(at).is_some_and(|caller| is_limited(queue, caller))
+}
+
+/// Those who wait for a member. Where one is served after the other those behind count, too: their turn comes.
+fn asking(queue: &Queue) -> impl Iterator<Item = &Caller> {
+    queue.callers.iter().filter(|caller| caller.is_waiting())
 }
 
 /// Whether members are called for one caller at a time.

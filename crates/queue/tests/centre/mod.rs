@@ -360,11 +360,14 @@ impl World {
             let waiting: Vec<_> = other.callers().iter().filter(|caller| caller.is_waiting()).collect();
             let free: Vec<&Member> =
                 other.members().iter().filter(|member| self.desk.queues.is_free(member, now)).collect();
-            let choice = |caller: &queue::Caller| {
-                free.iter().filter(|member| member.skills.meet(&caller.skills)).count()
+            let penalises = other.penalises();
+            let may = |caller: &queue::Caller, member: &Member| {
+                let is_within = !penalises || caller.bounds.admit(member.penalty).is_some();
+                is_within && member.skills.meet(&caller.skills)
             };
+            let choice = |caller: &queue::Caller| free.iter().filter(|member| may(caller, member)).count();
             let competing = waiting.iter().filter(|caller| choice(caller) > 0).count();
-            for caller in waiting.iter().filter(|caller| there.skills.meet(&caller.skills)) {
+            for caller in waiting.iter().filter(|caller| may(caller, there)) {
                 let choice = choice(caller);
                 assert!(
                     competing <= choice,
