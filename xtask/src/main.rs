@@ -1,5 +1,5 @@
 //! House-keeping for developers: `cargo xtask tidy`, `metrics`, `bench`, `figures`, `test`, `fuzz`, `vectorised`,
-//! `reference`.
+//! `reference`, `versus`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -17,6 +17,7 @@ mod sounds;
 mod sources;
 mod test;
 mod vectorised;
+mod versus;
 mod workspace;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ cargo xtask figures          write what they left into README.md, docs/codecs.md
 cargo xtask vectorised       look into the machine code of the SIMD kernels
 cargo xtask reference [DIR] [--third] [--program PATH] [--json] [SCENE ...]
                              play scenes and compare with recordings of the field's server
+cargo xtask versus PROGRAM [--rounds N] [FIGURE ...]
+                             what target/release/strowger takes beside PROGRAM, in turns in the same run
 cargo xtask fuzz [SECONDS]   run every fuzz target of crates/*/fuzz this long (default 5)
 ";
 
@@ -60,6 +63,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["bench"] => bench::run(&Workspace::read()?),
         ["figures"] => bench::figures(&Workspace::read()?),
         ["vectorised"] => vectorised::run(&Workspace::read()?),
+        ["versus", words @ ..] => versus::run(&Workspace::read()?, words),
         ["reference", words @ ..] => reference::run(&Workspace::read()?, words),
         ["fuzz"] => fuzz::run(&Workspace::read()?, 5),
         ["fuzz", seconds] => fuzz::run(&Workspace::read()?, seconds.parse()?),
