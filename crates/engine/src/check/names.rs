@@ -438,13 +438,16 @@ impl<'a> Names<'a> {
             {
                 let message = format!("endpoint '{name}': context [{}] does not exist", endpoint.context);
                 let remedy = "its calls end as not found; add the context or correct the name";
-                let wrong = match origin.has("context") {
+                let place = origin.place_of("context");
+                // sip.conf lets guests into [default] where nobody has written a word of them.
+                let is_written = origin.has("context") && place.line > 0;
+                let remedy =
+                    if is_written { remedy } else { "write context=; calls from it end as not found" };
+                let wrong = match is_written {
                     true => Wrong::error("context", message, remedy),
-                    false => {
-                        Wrong::warning("context", message, "write context=; calls from it end as not found")
-                    }
+                    false => Wrong::warning("context", message, remedy),
                 };
-                remarks.push(wrong.at(origin.place_of("context")));
+                remarks.push(wrong.at(place));
             }
             for mailbox in endpoint.mailboxes.iter().flat_map(|text| text.split(',')).map(str::trim) {
                 if let Some(wrong) = self.mailbox("mailboxes", mailbox).filter(|_| !mailbox.is_empty()) {
