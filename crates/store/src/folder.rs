@@ -103,7 +103,9 @@ impl Source for Folder {
         walk(&plain, depth.saturating_sub(plain.display().to_string().matches('/').count()), &mut |path| {
             let text = path.display().to_string();
             if glob_matches(&full, &text) {
-                found.push(text);
+                // A name that this folder reads: of a relative folder that is one inside it.
+                let inside = path.strip_prefix(&self.path).ok().filter(|_| self.path.is_relative());
+                found.push(inside.map_or(text, |inside| inside.display().to_string()));
             }
         });
         found.sort();

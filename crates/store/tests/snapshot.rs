@@ -193,10 +193,16 @@ fn includes_match_wildcards_in_sorted_order_on_disk() {
     dir.write("extensions.conf", "[a]\n#include ext.d/*.conf\n#include \"*/nested/[ab].inc\"\n");
     dir.write("ext.d/20.conf", "n=20").write("ext.d/10.conf", "n=10").write("ext.d/.hidden.conf", "n=0");
     dir.write("ext.d/skip.txt", "n=1").write("ext.d/nested/a.inc", "m=1").write("ext.d/nested/c.inc", "m=2");
-    let (snapshot, findings) = Snapshot::load(&Where::Dir(dir.0.clone())).unwrap();
-    let a = snapshot.extensions.section("a").unwrap();
-    let values: Vec<_> = a.variables.iter().map(|v| format!("{}{}", v.name, v.value)).collect();
-    assert_eq!(values, ["n10", "n20", "m1"], "{findings}");
+    let here = std::env::current_dir().unwrap();
+    let up: std::path::PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let relative = up.join(dir.0.strip_prefix("/").unwrap());
+    for folder in [dir.0.clone(), relative] {
+        let (snapshot, findings) = Snapshot::load(&Where::Dir(folder.clone())).unwrap();
+        let a =
+            snapshot.extensions.section("a").unwrap_or_else(|| panic!("{}: {findings}", folder.display()));
+        let values: Vec<_> = a.variables.iter().map(|v| format!("{}{}", v.name, v.value)).collect();
+        assert_eq!(values, ["n10", "n20", "m1"], "{}: {findings}", folder.display());
+    }
 }
 
 fn defaults() -> Defaults {

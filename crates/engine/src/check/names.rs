@@ -440,7 +440,7 @@ impl<'a> Names<'a> {
                 let remedy = "its calls end as not found; add the context or correct the name";
                 let place = origin.place_of("context");
                 // sip.conf lets guests into [default] where nobody has written a word of them.
-                let is_written = origin.has("context") && place.line > 0;
+                let is_written = origin.has("context") && place.line > 0 && !leads_nowhere(&endpoint.context);
                 let remedy =
                     if is_written { remedy } else { "write context=; calls from it end as not found" };
                 let wrong = match is_written {
@@ -464,7 +464,11 @@ impl<'a> Names<'a> {
             for context in user.context.iter().filter(|context| self.lacks_context(context)) {
                 let message = format!("[{name}]: context [{context}] does not exist");
                 let remedy = "its calls end as not found; add the context or correct the name";
-                remarks.push(Wrong::error("context", message, remedy).at(user.origin.place_of("context")));
+                let wrong = match leads_nowhere(context) {
+                    true => Wrong::warning("context", message, remedy),
+                    false => Wrong::error("context", message, remedy),
+                };
+                remarks.push(wrong.at(user.origin.place_of("context")));
             }
         }
         let read: Vec<PathBuf> = snapshot.files_read().map(PathBuf::from).collect();
@@ -500,6 +504,11 @@ impl<'a> Names<'a> {
         }
         remarks
     }
+}
+
+/// Whether a context that does not exist may be meant so: samples and many sites write `context=default` to let nobody in.
+fn leads_nowhere(context: &str) -> bool {
+    context == "default"
 }
 
 /// A device without what only a call knows.

@@ -25,7 +25,14 @@ const DIALPLANS: &[(&str, &str)] =
 pub fn nobody_served(snapshot: &Snapshot, folder: &Path) -> Option<String> {
     let rowed = snapshot.realtime.has_sip() || snapshot.realtime.has_iax();
     let nobody = snapshot.pjsip.endpoints.is_empty() && snapshot.iax.users.is_empty() && !rowed;
+    let refused = |name: &&str| {
+        let read = folder.join(name);
+        snapshot.refused.iter().any(|file| Path::new(file).file_name() == read.file_name()) && has_code(&read)
+    };
     if nobody {
+        if let Some(name) = ["pjsip.conf", "sip.conf", "iax.conf"].iter().find(|name| refused(name)) {
+            return Some(format!("its users are in {name}, which is refused as a whole"));
+        }
         let there = USERS.iter().find(|(name, _)| has_users(&folder.join(name)));
         return there.map(|(name, why)| format!("its only users are in {name}, and {why}"));
     }
@@ -37,6 +44,9 @@ pub fn nobody_served(snapshot: &Snapshot, folder: &Path) -> Option<String> {
     });
     if has_steps || in_rows {
         return None;
+    }
+    if refused(&"extensions.conf") {
+        return Some("its dialplan is in extensions.conf, which is refused as a whole".to_owned());
     }
     let there = DIALPLANS.iter().find(|(name, _)| has_code(&folder.join(name)));
     there.map(|(name, why)| format!("its only dialplan is in {name}, and {why}"))
