@@ -227,6 +227,9 @@ impl Engine {
             }
             self.send_answers(now);
             self.turn_machines(now);
+            if self.site.sip.borrow_mut().take_hurries() {
+                self.net.hurry(now);
+            }
             self.grant_wishes();
             if let Some(end) = self.end {
                 self.leave(end);

@@ -147,6 +147,10 @@ impl Net {
     pub fn set_udp_prompt(&mut self, transport: TransportId) {
         self.udp.set_prompt(transport);
     }
+    /// Says that what has come belongs to a call: somebody waits, and for the next two seconds turns are hardly shared.
+    pub fn hurry(&mut self, now: Instant) {
+        self.moderation.hurry(now);
+    }
     /// Marks what a bind sends.
     pub fn mark_udp(&self, transport: TransportId, marking: base::Marking) -> io::Result<()> {
         self.udp.mark(transport, marking)

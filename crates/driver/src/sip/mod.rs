@@ -297,6 +297,10 @@ impl SipDriver {
         let source = self.ways.inward(&self.config, &mut self.stack, source);
         self.turn_stack(core, |stack, now, out| stack.receive(source, bytes, now, out));
     }
+    /// Whether something came since the last time for which a person waits ([`Stack::take_hurries`]).
+    pub const fn take_hurries(&mut self) -> bool {
+        self.stack.take_hurries()
+    }
     /// Wakes what is due.
     pub fn due(&mut self, core: &mut Core) {
         self.turn_stack(core, Stack::due);

@@ -3,8 +3,10 @@
 //! A turn of the loop has a price that does not depend on what it finds: a sleep, a wake-up, the kernel's wait, and above
 //! all caches that have gone cold (measured at 100 calls a second: four fifths of the time of a turn that finds one
 //! message). So once datagrams come fast the reactor naps between two turns, as a network card moderates its interrupts,
-//! and takes in together what came meanwhile. A frame of audio is far below anything that a SIP timer (T1 is 500 ms) or a
-//! caller notices; a quiet reactor answers at once, and so does one whose senders say nothing more before they have their
+//! and takes in together what came meanwhile. A registration may wait for some milliseconds: no SIP timer (T1 is 500 ms) and
+//! no person notices. Whoever places a call may not: each message of one would wait anew. So while the owner says that
+//! somebody waits ([`Moderation::hurry`]) naps are as short as what they gather is worth; what is there at the end of a turn
+//! is batch enough. A quiet reactor answers at once, and so does one whose senders say nothing more before they have their
 //! answers: naps would not gather anything, and slow them down.
 //!
 //! What registered phones send over their connections counts as datagrams do. Other connections are moderated in the same
@@ -21,8 +23,14 @@ const WINDOW: Duration = Duration::from_millis(100);
 const QUIET_PER_SECOND: u64 = 120;
 /// Arrivals that a turn is to find, on average: enough to share its cost, few enough for the socket's buffer by far.
 const WANTED: u64 = 32;
-/// Longest nap: a frame of audio.
-const NAP_MAX: Duration = Duration::from_millis(20);
+/// Longest nap: two of them are within the 20 ms that a registration may take.
+const NAP_MAX: Duration = Duration::from_millis(15);
+/// Longest nap while somebody waits: through a bridge, a call's INVITE and the answer to it wait half of it each, on average.
+const NAP_HURRIED: Duration = Duration::from_millis(1);
+/// Below this rate such a nap gathers nothing.
+const WORTH_PER_SECOND: u64 = 1_000;
+/// How long somebody waits: what belongs to a call follows within this time, or finds a reactor that naps once more.
+const HURRY: Duration = Duration::from_secs(2);
 /// A nap shorter than this costs more than it saves: at such a rate turns fill by themselves.
 const NAP_MIN: Duration = Duration::from_millis(1);
 
@@ -51,6 +59,10 @@ const TRIED_AGAIN: u32 = 64;
 pub(super) struct Moderation {
     since: Instant,
     arrivals: u64,
+    /// Arrivals a second in the last window.
+    rate: u64,
+    /// Somebody waits until then.
+    hurried_until: Instant,
     datagrams: Datagrams,
     streams: Streams,
 }
@@ -159,6 +171,10 @@ impl Moderation {
         self.streams.reads += reads;
         self.streams.turns += u64::from(reads > 0);
     }
+    /// What has come belongs to a call.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        self.hurried_until = now + HURRY;
+    }
     /// How long to nap before the next look.
     pub(super) fn nap(&mut self, now: Instant) -> Duration {
         let elapsed = now.since(self.since);
@@ -167,9 +183,14 @@ impl Moderation {
             let rate = self.arrivals.saturating_mul(1000) / millis;
             self.datagrams.decide(rate);
             self.streams.decide(millis);
-            (self.since, self.arrivals) = (now, 0);
+            (self.since, self.arrivals, self.rate) = (now, 0, rate);
         }
-        if self.streams.naps { self.datagrams.nap.max(MOMENT) } else { self.datagrams.nap }
+        let nap = match now < self.hurried_until {
+            true if self.rate < WORTH_PER_SECOND => Duration::ZERO,
+            true => self.datagrams.nap.min(NAP_HURRIED),
+            false => self.datagrams.nap,
+        };
+        if self.streams.naps { nap.max(MOMENT) } else { nap }
     }
 }
 
@@ -202,8 +223,8 @@ mod tests {
         for (rate, micros) in [
             (0, 0),
             (119, 0),
-            (120, 20_000),
-            (1_600, 20_000),
+            (120, 15_000),
+            (1_600, 15_000),
             (3_200, 10_000),
             (32_000, 1_000),
             (33_000, 0),
@@ -224,6 +245,31 @@ mod tests {
         assert_eq!(moderation.nap(at(199)), Duration::from_millis(10));
         for (millis, nap) in [(200, 10), (300, 10), (399, 10), (400, 0)] {
             assert_eq!(moderation.nap(at(millis)), Duration::from_millis(nap), "after {millis} ms");
+        }
+    }
+
+    #[test]
+    fn naps_are_short_while_somebody_waits_and_none_where_they_gather_nothing() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        // Arrivals in 100 ms, and the nap in microseconds of whoever only registers, and of whoever calls.
+        for (arrivals, patient, hurried) in [
+            (5, 0, 0),
+            (50, 15_000, 0),
+            (99, 15_000, 0),
+            (150, 15_000, 1_000),
+            (400, 8_000, 1_000),
+            (4_000, 0, 0),
+        ] {
+            let mut moderation = Moderation::default();
+            moderation.arrived(arrivals, 0);
+            assert_eq!(moderation.nap(at(100)).as_micros(), patient, "{arrivals}");
+            moderation.hurry(at(100));
+            assert_eq!(moderation.nap(at(101)).as_micros(), hurried, "{arrivals}: a call");
+            moderation.arrived(arrivals, 0);
+            moderation.hurry(at(200));
+            assert_eq!(moderation.nap(at(200)).as_micros(), hurried, "{arrivals}: and its next message");
+            moderation.arrived(arrivals * 20, 0);
+            assert_eq!(moderation.nap(at(2_200)).as_micros(), patient, "{arrivals}: nobody waits any more");
         }
     }
 

@@ -187,6 +187,8 @@ pub struct Stack {
     scratch: Vec<u8>,
     /// The call that is worked on, to blame when that panics.
     in_hand: Option<Place>,
+    /// See [`Self::take_hurries`].
+    hurries: bool,
 }
 
 impl Stack {
@@ -208,6 +210,7 @@ impl Stack {
             index: None,
             scratch: Vec::new(),
             in_hand: None,
+            hurries: false,
         }
     }
 
@@ -253,7 +256,9 @@ impl Stack {
     pub fn receive(&mut self, source: Flow, bytes: &[u8], now: Instant, out: &mut Vec<Output>) {
         self.in_hand = None;
         let mut index = self.index.take().unwrap_or_default();
-        match Message::parse(bytes, &mut index) {
+        let parsed = Message::parse(bytes, &mut index);
+        self.hurries |= parsed.as_ref().is_ok_and(|message| !is_patient(message.method()));
+        match parsed {
             Ok(message) => match message.validate() {
                 Ok(()) if message.is_request() => self.receive_request(source, &message, now, out),
                 Ok(()) => self.receive_response(&message, source, now, out),
@@ -277,6 +282,11 @@ impl Stack {
         }
         self.index = Some(index);
         self.heed_notices(now, out);
+    }
+
+    /// Whether something came since the last time for which a person waits: what sets up, changes or ends a call, or a text.
+    pub const fn take_hurries(&mut self) -> bool {
+        core::mem::replace(&mut self.hurries, false)
     }
 
     /// Wakes everything whose time has come.
@@ -654,6 +664,19 @@ impl Stack {
     fn find(&self, call_id: &[u8], tag: &[u8]) -> Option<Place> {
         self.by_tag.get(&self.dialog_key(call_id, tag)).copied()
     }
+}
+
+/// Whether whoever sends such a request is a device that nobody waits for.
+const fn is_patient(method: Method<'_>) -> bool {
+    matches!(
+        method,
+        Method::Register
+            | Method::Options
+            | Method::Subscribe
+            | Method::Notify
+            | Method::Publish
+            | Method::Other(_)
+    )
 }
 
 /// Writes a response again with what it cannot be without, until it has at most so many bytes; `false` when that is not

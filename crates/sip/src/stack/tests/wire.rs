@@ -768,3 +768,30 @@ fn messages_name_us_as_the_transport_says_and_no_value_breaks_out_of_its_line() 
     let refused = desk.act(|stack, now, out| stack.invite(&unknown, now, out)).0;
     assert_eq!((refused, desk.stack.load().dialogs), (Err(Refused::UnknownTransport), 0));
 }
+
+#[test]
+fn a_person_waits_for_what_belongs_to_a_call_and_for_a_text_and_a_device_for_the_rest() {
+    let heads = |line: &str, method: &str| {
+        format!(
+            "{line}\nVia: SIP/2.0/UDP {PEER};branch=z9hG4bK-{method}\nMax-Forwards: 70\nFrom: <sip:a@b>;tag=1\n\
+             To: <sip:b@b>\nCall-ID: {method}\nCSeq: 1 {method}\nContent-Length: 0\n\n"
+        )
+    };
+    let (calls, devices) = (
+        ["INVITE", "ACK", "BYE", "CANCEL", "PRACK", "UPDATE", "INFO", "REFER", "MESSAGE"],
+        ["REGISTER", "OPTIONS", "SUBSCRIBE", "NOTIFY", "PUBLISH", "WHATEVER"],
+    );
+    let rows =
+        calls.iter().map(|method| (*method, true)).chain(devices.iter().map(|method| (*method, false)));
+    for (method, waits) in rows {
+        for line in [format!("{method} sip:b@b SIP/2.0"), "SIP/2.0 200 OK".to_owned()] {
+            let mut desk = Desk::new(config());
+            desk.hear_from(udp(PEER), &heads(&line, method));
+            assert_eq!(desk.stack.take_hurries(), waits, "{line} of {method}");
+            assert!(!desk.stack.take_hurries(), "said once");
+        }
+    }
+    let mut desk = Desk::new(config());
+    desk.hear_from(udp(PEER), "what is no message");
+    assert!(!desk.stack.take_hurries());
+}
