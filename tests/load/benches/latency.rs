@@ -78,7 +78,7 @@ fn quantile(times: &[f64], part: f64) -> f64 {
 fn measure(transport: Transport, rate: u64) -> (Vec<f64>, f64) {
     let (caller, callee) = (address(), address());
     let (callees, at) = Callees::listen(transport, callee);
-    let parameter = if transport == Transport::Tcp { ";transport=tcp" } else { "" };
+    let parameter = if transport == Transport::Tcp { "\\;transport=tcp" } else { "" };
     let mut site = Site::new("latency")
         .dialplan("[test]\nexten => 100,1,Dial(PJSIP/callee)\n")
         .trunk("caller", (caller, 5060).into())
