@@ -318,6 +318,8 @@ pub struct Channel {
     pub sent_into: Option<(bool, String)>,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
+    /// Where it was sent while it was in something else, as watchers were told.
+    pub told_place: Option<Location>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.
     pub wanted: bool,
     /// The story that it was handed to and that has not yet noticed.
@@ -414,6 +416,10 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// Whether it is a half of a Local channel.
+    pub fn is_local(&self) -> bool {
+        self.name.starts_with("Local/")
+    }
     /// Its streams of video, of those that are passed through.
     pub fn pictures(&self) -> &[Option<StreamId>] {
         self.passed.get(..self.passed.len().min(base::VIDEO_SLOTS)).unwrap_or_default()

@@ -251,7 +251,7 @@ impl SipDriver {
         core.log(Level::Notice, "res_pjsip", &line);
     }
     /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
-    fn tell_attempt(
+    pub(crate) fn tell_attempt(
         &self,
         core: &mut Core,
         incoming: &Incoming,
@@ -279,7 +279,10 @@ impl SipDriver {
                 session: identity::text(message.call_id().unwrap_or_default()),
                 local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
                 remote: security::address(&transport, source.remote),
-                challenge: challenge.first().and_then(nonce).unwrap_or_default(),
+                challenge: match event {
+                    "FailedACL" => challenge.first().cloned().unwrap_or_default(),
+                    _ => challenge.first().and_then(nonce).unwrap_or_default(),
+                },
                 time: String::new(),
             }
         });
@@ -462,10 +465,11 @@ impl SipDriver {
         if let Some(offer) = incoming.message.view().sdp() {
             self.answer_passed(core, handle, offer);
         }
+        let hops = self.hops_of(&endpoint, &incoming);
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
-            entry.hops = incoming.message.view().max_forwards();
+            entry.hops = hops;
             entry.tone_zone.clone_from(&endpoint.tone_zone);
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;
