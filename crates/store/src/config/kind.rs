@@ -534,9 +534,8 @@ impl Kind for CodecList {
                 value.packet_ms.retain(|(id, _)| *id != format);
                 let said = packet.filter(|_| add);
                 let length = said.and_then(|ms| ms.trim().parse::<u8>().ok());
-                let is_packet = |ms: &u8| {
-                    (10..=PACKET_MS_MAX).contains(ms) && ms.is_multiple_of(format.packet_step_ms())
-                };
+                let is_packet =
+                    |ms: &u8| (10..=PACKET_MS_MAX).contains(ms) && ms.is_multiple_of(format.packet_step_ms());
                 let length = length.filter(is_packet);
                 if let (Some(said), None) = (said, length) {
                     let message = format!("{name}:{said} is no packet length; that of {name} holds");

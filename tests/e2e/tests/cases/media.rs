@@ -208,9 +208,10 @@ fn the_sound_of_a_phone_comes_back_soon_after_odd_packets_of_digits() {
 /// Over a bridge with transcoding: sound and digits go on when timestamps begin anew below.
 #[test]
 fn rfc3550_5_1_the_other_side_and_the_recording_hear_a_source_that_begins_its_timestamps_anew() {
-    let site = Site::new("case-jump").phone("alice").phone_with("bob", "allow=alaw").dialplan(
-        "[test]\nexten => bob,1,MixMonitor(case.wav)\n same => n,Dial(PJSIP/bob,30)\n",
-    );
+    let site = Site::new("case-jump")
+        .phone("alice")
+        .phone_with("bob", "allow=alaw")
+        .dialplan("[test]\nexten => bob,1,MixMonitor(case.wav)\n same => n,Dial(PJSIP/bob,30)\n");
     let server = Server::start(site);
     let (mut alice, mut bob) = (Phone::new(server.site.sip, "alice"), Phone::new(server.site.sip, "bob"));
     bob.codecs = vec![8];
@@ -237,9 +238,13 @@ fn rfc3550_5_1_the_other_side_and_the_recording_hear_a_source_that_begins_its_ti
     bob.until_hung_up();
     server.until_idle();
     let file = server.site.place.join("spool/monitor/case.wav");
-    let samples = wait::until("the recording", || Some(e2e::tone::read_wav(&file)?.1).filter(|all| all.len() > 16_000));
+    let samples =
+        wait::until("the recording", || Some(e2e::tone::read_wav(&file)?.1).filter(|all| all.len() > 16_000));
     let late = &samples[samples.len() - 12_000..];
-    assert!(e2e::tone::heard(late, 8000, 400.0) >= ENOUGH, "the tone in the last second and a half of the recording");
+    assert!(
+        e2e::tone::heard(late, 8000, 400.0) >= ENOUGH,
+        "the tone in the last second and a half of the recording"
+    );
 }
 
 /// One press of a key whose ends run on is no code of two keys for those who talk.
@@ -357,12 +362,15 @@ fn held(way: &str, direction: &str) {
         "redirect" => {
             let channel = channel_of(&server, "alice");
             let mut manager = Manager::login(&server, "admin");
-            let fields = [("Channel", channel.as_str()), ("Context", "test"), ("Exten", "carol"), ("Priority", "1")];
+            let fields =
+                [("Channel", channel.as_str()), ("Context", "test"), ("Exten", "carol"), ("Priority", "1")];
             assert!(manager.act("Redirect", &fields).contains("Success"));
         }
         "park" => {
             refer(&mut bob, "70");
-            wait::until_true("it is parked", || server.json("parking show default").to_string().contains("PJSIP/alice"));
+            wait::until_true("it is parked", || {
+                server.json("parking show default").to_string().contains("PJSIP/alice")
+            });
             carol.must_call("71");
         }
         "attended" => {

@@ -29,8 +29,7 @@ pub fn secret(user: &str) -> String {
 /// The site with managers of several classes, ARI, and pages.
 pub fn managed(site: Site) -> Site {
     let ip = site.sip.ip();
-    let mut managers =
-        format!("[general]\nenabled=yes\nwebenabled=yes\nport={MANAGER}\nbindaddr={ip}\n");
+    let mut managers = format!("[general]\nenabled=yes\nwebenabled=yes\nport={MANAGER}\nbindaddr={ip}\n");
     for (user, read, write) in [
         ("admin", "all", "all"),
         ("reporting", "reporting", "reporting"),
@@ -112,7 +111,8 @@ pub fn page(server: &Server, line: &str, headers: &str) -> (u16, String, String)
     let at = SocketAddr::new(server.site.sip.ip(), HTTP);
     let mut stream = TcpStream::connect(at).expect("the port is open");
     stream.set_read_timeout(Some(wait::SOON)).expect("a time-out");
-    write!(stream, "{line} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}\r\n").expect("it listens");
+    write!(stream, "{line} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{headers}\r\n")
+        .expect("it listens");
     let mut said = Vec::new();
     let _hung_up = stream.read_to_end(&mut said);
     let said = String::from_utf8_lossy(&said).into_owned();

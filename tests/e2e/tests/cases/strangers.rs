@@ -26,10 +26,7 @@ fn old_site(name: &str, accounts: &str) -> Site {
     let mut site = Site::new(name).dialplan(DIALPLAN);
     let SocketAddr::V4(at) = site.sip else { panic!("IPv4") };
     site.rewrite("pjsip.conf", "");
-    site.add(
-        "sip.conf",
-        &format!("[general]\nbindaddr={}\nbindport={}\n{accounts}", at.ip(), at.port()),
-    )
+    site.add("sip.conf", &format!("[general]\nbindaddr={}\nbindport={}\n{accounts}", at.ip(), at.port()))
 }
 
 fn ask(server: &Server, method: &'static str, user: &str, to: &str) -> Ask {
@@ -52,7 +49,8 @@ fn ask(server: &Server, method: &'static str, user: &str, to: &str) -> Ask {
 }
 
 fn description() -> String {
-    "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n".to_owned()
+    "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
+        .to_owned()
 }
 
 /// A proof is good for its own URI, once (RFC 7616 §3.4.6, RFC 3261 §22.4).
@@ -140,10 +138,21 @@ fn masked(answer: &Message, user: &str) -> String {
 #[test]
 fn who_exists_is_told_neither_by_answers_nor_by_lines_of_the_log_where_guests_may_call() {
     const METHODS: [&str; 12] = [
-        "REGISTER", "OPTIONS", "SUBSCRIBE", "MESSAGE", "NOTIFY", "PUBLISH", "REFER", "INFO", "UPDATE", "BYE",
-        "PRACK", "FOO",
+        "REGISTER",
+        "OPTIONS",
+        "SUBSCRIBE",
+        "MESSAGE",
+        "NOTIFY",
+        "PUBLISH",
+        "REFER",
+        "INFO",
+        "UPDATE",
+        "BYE",
+        "PRACK",
+        "FOO",
     ];
-    let account = format!("context=guests\n[alice]\ntype=friend\nhost=dynamic\nsecret={SECRET}\ncontext=test\n");
+    let account =
+        format!("context=guests\n[alice]\ntype=friend\nhost=dynamic\nsecret={SECRET}\ncontext=test\n");
     for (net, case, site) in [
         (1_u8, "no guests", site("case-guest0")),
         (2, "sip.conf, allowguest not written", old_site("case-guest1", &account)),
@@ -151,7 +160,8 @@ fn who_exists_is_told_neither_by_answers_nor_by_lines_of_the_log_where_guests_ma
         (
             4,
             "pjsip.conf with anonymous",
-            site("case-guest3").add("pjsip.conf", "[anonymous]\ntype=endpoint\ncontext=guests\ndisallow=all\nallow=ulaw\n"),
+            site("case-guest3")
+                .add("pjsip.conf", "[anonymous]\ntype=endpoint\ncontext=guests\ndisallow=all\nallow=ulaw\n"),
         ),
     ] {
         let server = Server::start(site);
@@ -240,7 +250,10 @@ fn rfc3261_12_2_2_nobody_elsewhere_is_obeyed_inside_a_dialog() {
         let answer = alice.must_call("600");
         let stranger = Stranger::at(elsewhere, server.site.sip);
         let mut asked = ask(&server, "INVITE", user, "600");
-        asked.more = format!("Replaces: {}\r\n", alice.replaces().replace("%40", "@").replace("%3B", ";").replace("%3D", "="));
+        asked.more = format!(
+            "Replaces: {}\r\n",
+            alice.replaces().replace("%40", "@").replace("%3B", ";").replace("%3D", "=")
+        );
         let mut refused = stranger.ask(&asked);
         if let (Some(challenge), "bob") = (refused.header("WWW-Authenticate"), user) {
             let challenge = challenge.to_owned();
@@ -255,23 +268,34 @@ fn rfc3261_12_2_2_nobody_elsewhere_is_obeyed_inside_a_dialog() {
 /// Nobody is sent more than one and a half times what was sent in his name, with IP and UDP around each datagram.
 #[test]
 fn who_has_proved_nothing_is_sent_at_most_one_and_a_half_times_what_was_said_in_his_name() {
-    let mixed = Site::new("case-amplify1").phone("alice").phone_with("bob", "force_rport=no").dialplan(DIALPLAN);
+    let mixed =
+        Site::new("case-amplify1").phone("alice").phone_with("bob", "force_rport=no").dialplan(DIALPLAN);
     for (case, site) in [("all alike", site("case-amplify0")), ("one with force_rport=no", mixed)] {
         let server = Server::start(site);
-        let victims: Vec<_> = ["OPTIONS", "INVITE", "REGISTER", "SUBSCRIBE", "MESSAGE", "PUBLISH", "X", "BYE", "ACK"]
-            .into_iter()
-            .map(|method| {
-                let ip = address();
-                let bind = |port| UdpSocket::bind((ip, port)).expect("a port");
-                let [from, named] = [bind(0), bind(5090)];
-                let text = format!(
-                    "{method} sip:a SIP/2.0\r\nv:SIP/2.0/UDP {ip}:5090\r\nf:sip:a\r\nt:sip:a\r\ni:3{method}\r\n\
+        let victims: Vec<_> = [
+            "OPTIONS",
+            "INVITE",
+            "REGISTER",
+            "SUBSCRIBE",
+            "MESSAGE",
+            "PUBLISH",
+            "X",
+            "BYE",
+            "ACK",
+        ]
+        .into_iter()
+        .map(|method| {
+            let ip = address();
+            let bind = |port| UdpSocket::bind((ip, port)).expect("a port");
+            let [from, named] = [bind(0), bind(5090)];
+            let text = format!(
+                "{method} sip:a SIP/2.0\r\nv:SIP/2.0/UDP {ip}:5090\r\nf:sip:a\r\nt:sip:a\r\ni:3{method}\r\n\
                      CSeq:1 {method}\r\n\r\n"
-                );
-                from.send_to(text.as_bytes(), server.site.sip).expect("the datagram leaves");
-                (method, text.len(), [from, named])
-            })
-            .collect();
+            );
+            from.send_to(text.as_bytes(), server.site.sip).expect("the datagram leaves");
+            (method, text.len(), [from, named])
+        })
+        .collect();
         // An answer to an INVITE is said again after half a second.
         let end = Instant::now() + Duration::from_millis(1200);
         for (method, sent, sockets) in &victims {
@@ -279,7 +303,11 @@ fn who_has_proved_nothing_is_sent_at_most_one_and_a_half_times_what_was_said_in_
             let mut buffer = [0; 65_536];
             for (number, socket) in sockets.iter().enumerate() {
                 loop {
-                    let left = if number == 0 { end.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+                    let left = if number == 0 {
+                        end.saturating_duration_since(Instant::now())
+                    } else {
+                        Duration::ZERO
+                    };
                     socket.set_read_timeout(Some(left.max(Duration::from_millis(1)))).expect("a time-out");
                     let Ok(length) = socket.recv(&mut buffer) else { break };
                     got += length + 28;
@@ -300,8 +328,10 @@ fn strangers_can_have_so_many_lines_written_in_a_minute_and_no_more() {
     let made_up = "Authorization: Digest username=\"alice\", realm=\"asterisk\", nonce=\"abc\", uri=\"sip:a\", \
                    response=\"00000000000000000000000000000000\"\r\n";
     let server = Server::start(site("case-lines"));
-    let sockets: Vec<_> =
-        (1..=50_u8).map(|host| UdpSocket::bind(SocketAddr::from(([127, 1, 0, host], 0))).expect("a port")).collect();
+    let sockets: Vec<_> = (1..=50_u8)
+        .map(|host| UdpSocket::bind(SocketAddr::from(([127, 1, 0, host], 0))).expect("a port"))
+        .collect();
+    let mut alice = Phone::new(server.site.sip, "alice");
     for (case, line, more) in [
         ("REGISTER of nobody", "REGISTER", ""),
         ("REGISTER with a nonce that is made up", "REGISTER", made_up),
@@ -329,7 +359,7 @@ fn strangers_can_have_so_many_lines_written_in_a_minute_and_no_more() {
             while socket.recv(&mut buffer).is_ok() {}
         }
         // Whoever has proved himself finds it working.
-        Phone::new(server.site.sip, "alice").must_register();
+        alice.must_register();
         let lines = server.log().lines().count() - before;
         assert!(lines <= MOST, "{case}: {lines} lines for {DATAGRAMS} datagrams");
     }
