@@ -1,6 +1,6 @@
 //! What phones, carriers and queues did to calls, and what readers of records and logs expect of them.
 
-use super::peers::{Manager, connect, hears, managed, told_at_last};
+use super::peers::{Manager, connect, hears, managed};
 use e2e::{Phone, Server, Site, Speak, wait};
 
 const ALICE: f64 = 440.0;
@@ -395,8 +395,6 @@ fn rfc3515_2_4_4_a_transfer_that_was_accepted_goes_on_when_the_transferer_hangs_
         hears(&format!("{case}: alice"), &alice, CAROL);
         if case == "without a subscription" {
             assert!(!carrier.comes("NOTIFY", std::time::Duration::from_millis(1)), "{case}");
-        } else if case == "before the target rings" {
-            told_at_last(&mut carrier);
         }
         alice.hang_up();
         carol.until_hung_up();

@@ -77,6 +77,27 @@ impl Manager {
         }
     }
 
+    /// Many actions at once, and their responses in order.
+    pub fn act_all(&mut self, actions: &[(&str, Vec<(&str, &str)>)]) -> Vec<String> {
+        let first = self.asked + 1;
+        for (action, fields) in actions {
+            self.ask(action, fields);
+        }
+        let mut said = vec![String::new(); actions.len()];
+        let mut left = actions.len();
+        while left > 0 {
+            let block = self.block();
+            let id = block.lines().find_map(|line| line.strip_prefix("ActionID: ")?.parse::<u32>().ok());
+            let at = id.and_then(|id| id.checked_sub(first)).map(|at| at as usize);
+            if let Some(said) = at.and_then(|at| said.get_mut(at)) {
+                left -= usize::from(said.is_empty());
+                // Events that answer an action follow its response.
+                said.push_str(&block);
+            }
+        }
+        said
+    }
+
     /// One action, whose response nobody reads.
     pub fn ask(&mut self, action: &str, fields: &[(&str, &str)]) {
         self.asked += 1;
@@ -85,12 +106,6 @@ impl Manager {
             text += &format!("{name}: {value}\r\n");
         }
         write!(self.stream.get_mut(), "{text}\r\n").expect("the manager listens");
-    }
-
-    /// The value of a variable or function as `Getvar` tells it.
-    pub fn get(&mut self, variable: &str) -> String {
-        let said = self.act("Getvar", &[("Variable", variable)]);
-        said.split("Value: ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default().to_owned()
     }
 
     fn block(&mut self) -> String {
@@ -315,17 +330,6 @@ impl Source {
             self.tick();
         }
         self.timestamp = self.timestamp.wrapping_add(8 * SAMPLES);
-    }
-}
-
-/// The next final NOTIFY of a transfer; those before it are taken.
-pub fn told_at_last(phone: &mut Phone) -> String {
-    loop {
-        let notify = phone.expect("NOTIFY");
-        phone.respond(&notify, 200, "OK", false);
-        if notify.must("Subscription-State").starts_with("terminated") {
-            return notify.body.trim().to_owned();
-        }
     }
 }
 
