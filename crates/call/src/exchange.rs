@@ -151,6 +151,7 @@ impl Core {
                 self.bridge_members(bridge).iter().copied().filter(|member| *member != place).collect();
             for other in others {
                 self.join_streams(place, other);
+                self.hold_anew(other);
             }
         }
         if bridge.is_none() {
@@ -166,6 +167,18 @@ impl Core {
             self.get(newcomer).is_some_and(|c| c.state == ChanState::Ring && c.is_told_ringing);
         if heard_ringing && state == ChanState::Up {
             self.ring_inside(place);
+        }
+    }
+
+    /// Who goes on holding is heard to hold by whoever comes; watchers know of it already.
+    fn hold_anew(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id).filter(|c| c.held && !c.keeps_holds) else { return };
+        if channel.events.len() + 2 > crate::channel::EVENTS_MAX {
+            return;
+        }
+        channel.events.extend([ChanEvent::Unhold, ChanEvent::Hold]);
+        if let Some(task) = channel.waiter {
+            self.woken.push(task);
         }
     }
 

@@ -7,7 +7,7 @@ fn md5(text: &str) -> String {
 }
 
 /// A parameter of a challenge, its quotes taken off.
-pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
+pub fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
     let rest = challenge.split_once(' ').map_or(challenge, |(_, rest)| rest);
     rest.split(',').find_map(|part| {
         let (key, value) = part.trim().split_once('=')?;
@@ -16,7 +16,7 @@ pub(crate) fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Value of the Authorization header that answers `challenge`.
-pub(crate) fn answer(challenge: &str, user: &str, secret: &str, method: &str, uri: &str) -> String {
+pub fn answer(challenge: &str, user: &str, secret: &str, method: &str, uri: &str) -> String {
     let realm = parameter(challenge, "realm").unwrap_or_default();
     let nonce = parameter(challenge, "nonce").unwrap_or_default();
     let (ha1, ha2) = (md5(&format!("{user}:{realm}:{secret}")), md5(&format!("{method}:{uri}")));

@@ -12,7 +12,7 @@
 mod baresip;
 pub mod camera;
 mod capture;
-mod digest;
+pub mod digest;
 pub mod likeness;
 mod media;
 mod message;

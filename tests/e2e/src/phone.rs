@@ -51,6 +51,8 @@ pub struct Phone {
     pub also: String,
     /// The address it claims to have in Contact and in its descriptions, as a phone behind NAT does.
     pub claims: Option<SocketAddr>,
+    /// What it writes in Contact, if not its address in brackets.
+    pub contact: Option<String>,
     /// Its audio.
     pub media: Media,
     /// Statuses of all responses that came, in order, those that were sent again too.
@@ -89,6 +91,7 @@ impl Phone {
             offer: None,
             also: String::new(),
             claims: None,
+            contact: None,
             media: Media::open(ip),
             seen: Vec::new(),
             double: false,
@@ -116,8 +119,10 @@ impl Phone {
         format!("{}-{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn claimed(&self) -> SocketAddr {
-        self.claims.unwrap_or(self.local)
+    /// What it writes in Contact.
+    fn reached(&self) -> String {
+        let at = self.claims.unwrap_or(self.local);
+        self.contact.clone().unwrap_or_else(|| format!("<sip:{}@{at}>", self.name))
     }
 
     /// Sends bytes as they are.
@@ -235,12 +240,12 @@ impl Phone {
         body_bytes: usize,
     ) -> String {
         let Dialog { call_id, local, remote, sequence, .. } = dialog;
-        let (name, at, contact) = (&self.name, self.local, self.claimed());
+        let (at, contact) = (self.local, self.reached());
         let kind = if body_bytes == 0 { "" } else { "Content-Type: application/sdp\r\n" };
         format!(
             "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {at};rport;branch={branch}\r\nMax-Forwards: 70\r\n\
              From: {local}\r\nTo: {remote}\r\nCall-ID: {call_id}\r\nCSeq: {sequence} {method}\r\n\
-             Contact: <sip:{name}@{contact}>\r\n{more}{kind}Content-Length: {body_bytes}\r\n\r\n"
+             Contact: {contact}\r\n{more}{kind}Content-Length: {body_bytes}\r\n\r\n"
         )
     }
 
@@ -575,10 +580,15 @@ impl Phone {
 
     /// A request inside the call, whose response nobody waits for.
     pub fn poke(&mut self, method: &str) {
+        self.poke_with(method, "");
+    }
+
+    /// The same with more header lines.
+    pub fn poke_with(&mut self, method: &str, more: &str) {
         let dialog = self.dialog.as_mut().expect("a call is up");
         dialog.sequence += 1;
         let dialog = dialog.clone();
-        self.request(method, &dialog.target, &dialog, "", b"");
+        self.request(method, &dialog.target, &dialog, more, b"");
     }
 
     /// INFO with a digit (`application/dtmf-relay`) and its final response.
@@ -682,10 +692,10 @@ impl Phone {
             }
         }
         let to = self.tagged_to(request);
-        let (name, at) = (&self.name, self.claimed());
+        let contact = self.reached();
         let _ = write!(
             text,
-            "To: {to}\r\nContact: <sip:{name}@{at}>\r\n{more}Content-Length: {}\r\n\r\n{body}",
+            "To: {to}\r\nContact: {contact}\r\n{more}Content-Length: {}\r\n\r\n{body}",
             body.len()
         );
         self.send(text.as_bytes());

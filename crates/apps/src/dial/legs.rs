@@ -343,7 +343,8 @@ impl<'a> Ringing<'a> {
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
         leave_place(&entry.leg);
-        self.cancel_all_but(entry.leg.chan().id(), self.options.elsewhere_cause, Status::Cancel.name());
+        let elsewhere = (Status::Cancel.name(), Disposition::NoAnswer);
+        self.cancel_all_but(entry.leg.chan().id(), self.options.elsewhere_cause, elsewhere);
         self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
@@ -421,15 +422,23 @@ impl<'a> Ringing<'a> {
     /// Ends every leg that is left; the caller's record stays with the first of them.
     fn cancel(&mut self, cause: Cause, status: &'static str) {
         if let Some(first) = self.legs.first().map(|entry| entry.leg.chan().id()) {
-            self.cancel_all_but(first, cause, status);
+            // Nobody has answered: who ended it is who gave up.
+            let gave_up = status == Status::Cancel.name();
+            let disposition = if gave_up { Status::Cancel } else { Status::NoAnswer }.disposition();
+            self.cancel_all_but(first, cause, (status, disposition));
         }
     }
     /// Ends every leg that is left. `kept` is the one that the caller's record is about.
-    fn cancel_all_but(&mut self, kept: ChannelId, cause: Cause, status: &'static str) {
+    fn cancel_all_but(
+        &mut self,
+        kept: ChannelId,
+        cause: Cause,
+        (status, disposition): (&'static str, Disposition),
+    ) {
         for entry in std::mem::take(&mut self.legs) {
             notice_end(&self.call.chan, &entry.leg, status, None);
             if entry.leg.chan().id() != kept {
-                self.record_leg(&entry.leg, Disposition::NoAnswer);
+                self.record_leg(&entry.leg, disposition);
             }
             entry.leg.end(cause);
         }

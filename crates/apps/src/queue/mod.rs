@@ -210,6 +210,13 @@ fn joining(
             &format!("Queue '{queue}' is to follow rule '{rule}': {why}; it has no rule"),
         );
     }
+    if !position.is_empty() && position.parse::<u32>().is_err() {
+        let text = format!(
+            "Queue '{}': the position '{position}' is no number; the caller enters at the end",
+            asked.queue
+        );
+        call.log(Level::Warning, &text);
+    }
     Ok(Join {
         caller: call.chan.id(),
         uniqueid,

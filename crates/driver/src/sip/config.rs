@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use ::sip::digest::{Algorithm, Hex, Secret};
-use base::FormatSet;
+use base::{FormatId, FormatSet};
 use call::PartyId;
 
 /// Decides whether an address may do something; made from permit/deny lists.
@@ -264,6 +264,8 @@ pub struct Endpoint {
     pub regexten: String,
     /// Packets of this many milliseconds when the peer does not say.
     pub ptime_ms: u8,
+    /// The same of formats that have a length of their own (`allow=ulaw:30`).
+    pub packets: Vec<(FormatId, u8)>,
     /// Use the ptime the peer asks for.
     pub use_ptime: bool,
     /// SRTP with keys in the SDP (`media_encryption=sdes`); `None` is plain RTP.

@@ -112,6 +112,7 @@ impl Media {
             rtcp_mux: self.direct.map_or(terms.endpoint.rtcp_mux, |direct| direct.mux),
             telephone_event: self.telephone_event && self.direct.is_none_or(|direct| direct.events),
             ptime_ms: terms.endpoint.ptime_ms,
+            packets: &terms.endpoint.packets,
             use_remote_ptime: terms.endpoint.use_ptime,
             encryption: terms.endpoint.encryption,
             feedback: terms.endpoint.feedback,

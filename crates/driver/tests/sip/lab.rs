@@ -141,6 +141,7 @@ pub fn endpoint(name: &str) -> Endpoint {
         identify_by: vec![IdentifyBy::Username, IdentifyBy::Ip],
         force_rport: true,
         ptime_ms: 20,
+        packets: Vec::new(),
         allow_overlap: true,
         sdp_owner: "-".to_owned(),
         sdp_session: "Strowger".to_owned(),

@@ -624,8 +624,9 @@ impl Audio<'_> {
                 }
             }
         }
-        if local.ptime_ms > 0 {
-            write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+        let length = local.ptime_of(self.payloads.audio().next());
+        if length > 0 {
+            write!(text, "a=ptime:{length}\r\n").ok();
         }
         push_longest(self.payloads.audio(), text);
         if let Some(Elsewhere { rtp, rtcp: Some(rtcp) }) = local.elsewhere
@@ -830,7 +831,8 @@ fn ptime(session: &Session<'_>, stream: &Stream<'_>, primary: Option<SendFormat>
         let digits = value.iter().position(|b| !b.is_ascii_digit()).unwrap_or(value.len());
         number(value.get(..digits)?).map(|ms| u8::try_from(ms).unwrap_or(u8::MAX))
     };
-    let wanted = read(b"ptime").filter(|_| local.use_remote_ptime).unwrap_or(local.ptime_ms);
+    let own = local.ptime_of(primary.map(|primary| primary.format));
+    let wanted = read(b"ptime").filter(|_| local.use_remote_ptime).unwrap_or(own);
     let fmtp = primary.and_then(|primary| fmtp(stream, primary.payload));
     let least = primary.map_or(0, |primary| primary.format.least_ms(fmtp.as_deref().unwrap_or_default()));
     let wanted = wanted.max(least).min(read(b"maxptime").filter(|&ms| ms > 0).unwrap_or(u8::MAX));

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use base::{Direction, FormatSet};
+use base::{Direction, FormatId, FormatSet};
 
 use super::{Encryption, LocalPassed};
 
@@ -47,6 +47,8 @@ pub struct Local<'a> {
     pub rtcp_mux: bool,
     /// Milliseconds a packet that we ask for and, unless the peer's wish counts, send.
     pub ptime_ms: u8,
+    /// The same of formats that have a length of their own (`allow=ulaw:30`).
+    pub packets: &'a [(FormatId, u8)],
     /// Sends what the peer asks for in `a=ptime` (`use_ptime`).
     pub use_remote_ptime: bool,
     /// Which way audio may flow as far as we are concerned; `SendOnly` puts the peer on hold.
@@ -64,6 +66,11 @@ pub struct Local<'a> {
 }
 
 impl<'a> Local<'a> {
+    /// Milliseconds of a packet of a format that we ask for.
+    pub(super) fn ptime_of(&self, format: Option<FormatId>) -> u8 {
+        let own = self.packets.iter().find(|(named, _)| Some(*named) == format);
+        own.map_or(self.ptime_ms, |(_, ms)| *ms)
+    }
     /// Both ways, 20 ms, telephone-event, no RTCP multiplexing, nothing passed through.
     pub fn new(formats: FormatSet, address: IpAddr, port: u16) -> Self {
         Self {
@@ -77,6 +84,7 @@ impl<'a> Local<'a> {
             elsewhere: None,
             rtcp_mux: false,
             ptime_ms: 20,
+            packets: &[],
             use_remote_ptime: false,
             direction: Direction::SendRecv,
             encryption: None,

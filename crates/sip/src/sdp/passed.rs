@@ -359,8 +359,9 @@ impl PassedPlace {
             }
         }
         if self.kind() == Kind::Audio {
-            if local.ptime_ms > 0 {
-                write!(text, "a=ptime:{}\r\n", local.ptime_ms).ok();
+            let length = local.ptime_of(self.said.first().map(|(_, said)| said.format));
+            if length > 0 {
+                write!(text, "a=ptime:{length}\r\n").ok();
             }
             super::answer::push_longest(self.said.iter().map(|(_, said)| said.format), text);
         }

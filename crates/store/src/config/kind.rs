@@ -467,7 +467,7 @@ pub struct Codecs {
     /// Formats of video, in order of preference.
     pub video: FormatSet,
     /// Packet length asked for with `codec:ms`, in milliseconds.
-    pub packet_ms: Vec<(FormatId, u16)>,
+    pub packet_ms: Vec<(FormatId, u8)>,
     /// Allowed formats that this build does not have.
     pub missing: Vec<&'static str>,
     /// `allow=all`, and formats that were taken out afterwards.
@@ -483,7 +483,7 @@ impl Codecs {
         }
     }
     /// Packet length asked for, in milliseconds.
-    pub fn packet_ms(&self, format: FormatId) -> Option<u16> {
+    pub fn packet_ms(&self, format: FormatId) -> Option<u8> {
         self.packet_ms.iter().find(|(id, _)| *id == format).map(|&(_, ms)| ms)
     }
 }
@@ -494,8 +494,8 @@ const NOT_BUILT: &[&str] = &[
     "t140", "evs", "amr", "amrwb", "celt", "g723.1", "silk", "t38",
 ];
 
-/// Longest packet a `codec:ms` may ask for, in milliseconds.
-const PACKET_MS_MAX: u16 = 300;
+/// Longest packet a `codec:ms` may ask for, in milliseconds: what the media plane makes.
+const PACKET_MS_MAX: u8 = 60;
 
 /// `allow=` and `disallow=` in the order of the lines.
 pub struct CodecList;
@@ -531,16 +531,18 @@ impl Kind for CodecList {
                     value.formats.remove(format);
                     value.refused.push(format);
                 }
+                value.packet_ms.retain(|(id, _)| *id != format);
                 let said = packet.filter(|_| add);
-                let length = said.and_then(|ms| ms.trim().parse::<u16>().ok());
-                let length = length.filter(|ms| (10..=PACKET_MS_MAX).contains(ms));
+                let length = said.and_then(|ms| ms.trim().parse::<u8>().ok());
+                let is_packet =
+                    |ms: &u8| (10..=PACKET_MS_MAX).contains(ms) && ms.is_multiple_of(format.packet_step_ms());
+                let length = length.filter(is_packet);
                 if let (Some(said), None) = (said, length) {
                     let message = format!("{name}:{said} is no packet length; that of {name} holds");
                     let remedy = format!("write {name}:20, or {name} alone");
                     notes.push(variable.finding(Level::Warning, message, remedy));
                 }
                 if let Some(ms) = length {
-                    value.packet_ms.retain(|(id, _)| *id != format);
                     value.packet_ms.push((format, ms));
                 }
             } else if let Some(format) = FormatId::video_from_name(name) {

@@ -144,6 +144,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         call_limit: from.call_limit,
         regexten: from.regexten.clone(),
         ptime_ms: PTIME_MS,
+        packets: from.allow.packet_ms.clone(),
         use_ptime: from.use_ptime,
         encryption: encryption(from),
         security: security(from.security_negotiation, &from.security_mechanisms),

@@ -98,6 +98,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "auth=e", |c| e(c).auths.join("+"), "", "e"),
     ("endpoint", "outbound_auth=e", |c| e(c).outbound_auths.join("+"), "", "e"),
     ("endpoint", "allow=alaw", |c| format!("{:?}", e(c).allow), "[ulaw]", "[ulaw, alaw]"),
+    ("endpoint", "allow=alaw:30,gsm:40", |c| format!("{:?}", e(c).packets), "[]", "[(alaw, 30), (gsm, 40)]"),
     ("endpoint", "disallow=ulaw\nallow=gsm", |c| format!("{:?}", e(c).allow), "[ulaw]", "[gsm]"),
     ("endpoint", "transport=t", |c| e(c).transport.clone(), "", "t"),
     ("endpoint", "callerid=Al <61>", |c| e(c).caller.all(), "", "\"Al\" <61>"),

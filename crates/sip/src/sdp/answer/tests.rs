@@ -82,6 +82,27 @@ fn packet_length_stays_in_what_the_format_and_the_peer_can_do() {
 }
 
 #[test]
+fn a_format_may_have_a_packet_length_of_its_own() {
+    let packets = &[(F::ULAW, 30), (F::GSM, 40)];
+    for (formats, lines, theirs, expected) in [
+        ("0", "", false, 30),
+        ("3", "", false, 40),
+        ("8", "", false, 20),
+        ("0", "a=ptime:20\r\n", false, 30),
+        ("0", "a=ptime:20\r\n", true, 20),
+        ("0", "a=maxptime:20\r\n", false, 20),
+    ] {
+        let offer = format!("m=audio 4000 RTP/AVP {formats}\r\n{lines}");
+        let local = Local { use_remote_ptime: theirs, packets, ..local(&[F::ULAW, F::GSM, F::ALAW]) };
+        let (agreed, text) = answered(&offer, &local).unwrap();
+        assert_eq!(agreed.ptime_ms, expected, "{formats} {lines}");
+        let own = packets.iter().find(|(format, _)| agreed.formats().first() == Some(*format));
+        let says = format!("|a=ptime:{}|", own.map_or(20, |(_, ms)| *ms));
+        assert!(text.contains(&says), "{formats} {lines}: {text}");
+    }
+}
+
+#[test]
 fn rfc3952_5_ilbc_frames_last_30_ms_when_either_side_wants_that() {
     for (ours, fmtp, expected, mode, ptime) in [
         (F::ILBC, "a=fmtp:99 mode=20\r\n", F::ILBC, "mode=20", 20),
