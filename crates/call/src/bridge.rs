@@ -334,7 +334,6 @@ impl Joined {
         let mut core = shard.core.borrow_mut();
         let bridge = core.bridge_create(BridgeUse::Call, "", None);
         core.bridge_pairs(bridge, keyed.contains(&true));
-        core.note_pair(a, b, false);
         // Who was asked for is there first, then who has asked.
         core.bridge_enter(bridge, b);
         core.bridge_enter(bridge, a);

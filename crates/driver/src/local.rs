@@ -275,13 +275,13 @@ impl Tech for LocalDriver {
         if optimizes && !self.unwanted.contains(&channel) {
             self.unwanted.push(channel);
         }
-        let (vars, redirecting, connected, own, account, left, watch) = core
+        let (vars, redirecting, connected, own, accounts, left, watch) = core
             .get_mut(channel)
             .map(|c| {
-                let (connected, own, account) =
-                    (c.connected.clone(), c.caller.clone(), c.peer_account.clone());
+                let (connected, own, accounts) =
+                    (c.connected.clone(), c.caller.clone(), (c.peer_account.clone(), c.account.clone()));
                 let (left, watch) = ((c.forwards, c.hops), c.advance_watch.take());
-                (c.vars.clone(), c.redirecting.clone(), connected, own, account, left, watch)
+                (c.vars.clone(), c.redirecting.clone(), connected, own, accounts, left, watch)
             })
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let told = vars.iter().filter(|_| core.watched);
@@ -297,9 +297,8 @@ impl Tech for LocalDriver {
             if connected.number.is_some() || connected.name.is_some() {
                 other.caller = connected;
             }
-            if other.account.is_empty() {
-                other.account = account;
-            }
+            // What is one's own here is the other party's there.
+            (other.account, other.peer_account) = accounts;
             other.ani = other.caller.number.clone();
             other.dialed = Some(place.exten.clone());
         }

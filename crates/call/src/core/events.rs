@@ -17,14 +17,10 @@ impl Core {
     /// The channel is answered (driver, for outgoing ones; [`Shard::answer`](crate::Shard::answer) for incoming ones).
     pub fn answered(&mut self, id: ChannelId) {
         let now = self.now;
-        let wall = self.services.wall.now_micros();
         let Some(channel) = self.get_mut(id) else { return };
         if channel.answered.is_none() {
             channel.answered = Some(now);
-            if !channel.outgoing || channel.has_pbx {
-                channel.cdr.answer = Some((now, wall));
-                channel.cdr.disposition = crate::Disposition::Answered;
-            }
+            self.cdr_answered(id);
             self.log_event(CelKind::Answer, id, |_| Vec::new());
             self.listen_for_fax(id, None);
             self.fill_silence(id);
