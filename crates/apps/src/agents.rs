@@ -4,7 +4,9 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use call::features::Rights;
-use call::{AgentPhase, AgentRules, BridgeEnd, BridgeLimits, BridgeUse, Chan, ChanEvent, Indication, Level, Stop};
+use call::{
+    AgentPhase, AgentRules, BridgeEnd, BridgeLimits, BridgeUse, Chan, ChanEvent, Indication, Level, Stop,
+};
 
 use crate::bridging::Held;
 use crate::call_ctx::args;

@@ -54,7 +54,7 @@ fn how_a_dial_ends_is_told_in_variables_and_in_a_record_for_each_leg() {
             vec![("6002", phone(&[(500, Act::Hangup(Cause::CALL_REJECTED))]))],
             vec![],
             vec!["CHANUNAVAIL/////", "h CHANUNAVAIL"],
-            "FAILED 0 SIM/6002-00000001",
+            "NO ANSWER 0 SIM/6002-00000001",
         ),
         (
             "not registered: no second party, no record",

@@ -229,7 +229,6 @@ fn macro_exclusive_lets_one_channel_in_at_a_time() {
 #[test]
 fn records_can_be_switched_off_reset_and_forked() {
     for (name, dialplan, records) in [
-        ("NoCDR is no application any more", "exten => 1,1,Answer(0)\n same => n,NoCDR()", 1),
         ("CDR_PROP(disable)", "exten => 1,1,Set(CDR_PROP(disable)=1)", 0),
         (
             "ResetCDR(e) switches on again",

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{Cause, Random};
 use call::{Cdr, Disposition, Settings};
-use common::{BYE, at_rest, call, phone, refusing, world};
+use common::{BYE, at, at_rest, call, phone, refusing, world};
 use queue::{Config, NewMember, QueueConfig};
 use sim::{Act, Phone, World};
 
@@ -172,7 +172,8 @@ impl<'a> Model<'a> {
             }
         }
         if let Some(open) = model.open.take() {
-            let disposition = if open.answer.is_some() { Disposition::Answered } else { Disposition::NoAnswer };
+            let disposition =
+                if open.answer.is_some() { Disposition::Answered } else { Disposition::NoAnswer };
             model.close(open, disposition);
         }
         model.told
@@ -308,7 +309,8 @@ impl<'a> Model<'a> {
         if !self.ignores_dialling() {
             for phone in &legs {
                 // The first is what the open record is about from here on.
-                let record = self.open.take().unwrap_or_else(|| Told { start: began, ..self.fresh("Dial", None) });
+                let record =
+                    self.open.take().unwrap_or_else(|| Told { start: began, ..self.fresh("Dial", None) });
                 rings.push(Told { party: Some(*phone), ..record });
             }
         }
@@ -463,4 +465,88 @@ fn what_is_written_of_a_call_is_what_a_plain_model_says() {
         assert_eq!(sequences.len(), world.cdrs.len(), "seed {seed}: a serial number comes once");
     }
     assert!(written > 1000, "most calls have records: {written}");
+}
+
+/// Calls of a dialplan, and the records that they leave, in the order in which they are written:
+/// party A, party B, application, disposition, seconds.
+#[test]
+fn each_pair_of_a_call_has_a_record_and_what_comes_after_it_another() {
+    let rows: [(&str, &str, &[(&str, u64, u64)], &[&str]); 7] = [
+        (
+            "what the caller does after a conversation",
+            "1,1,Dial(SIM/7001,10,g)\nexten => 1,2,Wait(1)\nexten => 1,3,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7001 Dial ANSWERED 3", "6001 - Hangup ANSWERED 1"],
+        ),
+        (
+            "nothing after an attempt that nobody answered",
+            "1,1,Dial(SIM/7002,10)\nexten => 1,2,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7002 Dial BUSY 1"],
+        ),
+        (
+            "a caller who was up before",
+            "1,1,Answer(0)\nexten => 1,2,Wait(2)\nexten => 1,3,Dial(SIM/7003,4)\nexten => 1,4,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7003 Dial NO ANSWER 6", "6001 - Hangup ANSWERED 0"],
+        ),
+        (
+            "the called party goes on by itself",
+            "1,1,Dial(SIM/7004,10,F(default^2^1))\nexten => 2,1,Wait(3)\nexten => 2,2,Hangup()",
+            &[("1", 0, 5000)],
+            &["6001 7004 Dial ANSWERED 5", "7004 - Hangup ANSWERED 3"],
+        ),
+        (
+            "a copy, and both get the next attempt",
+            "1,1,Dial(SIM/7002,10)\nexten => 1,2,ForkCDR()\nexten => 1,3,Dial(SIM/7001,10)",
+            &[("1", 0, 100_000)],
+            &["6001 7002 Dial BUSY 1", "6001 7001 Dial ANSWERED 3", "6001 7001 Dial ANSWERED 3"],
+        ),
+        (
+            "switched off for one attempt",
+            "1,1,Set(CDR_PROP(disable)=1)\nexten => 1,2,Dial(SIM/7001,10,g)\nexten => 1,3,Set(CDR_PROP(disable)=0)\n\
+             exten => 1,4,Dial(SIM/7001,10)",
+            &[("1", 0, 100_000)],
+            &["6001 7001 Dial ANSWERED 3"],
+        ),
+        (
+            "a conference of three",
+            "1,1,Answer(0)\nexten => 1,2,ConfBridge(meet)",
+            &[("1", 0, 10_000), ("1", 1000, 8000), ("1", 2000, 9000)],
+            &[
+                "6001 6001 ConfBridge ANSWERED 7",
+                "6001 - ConfBridge ANSWERED 0",
+                "6001 6001 ConfBridge ANSWERED 8",
+                "6001 6001 ConfBridge ANSWERED 7",
+            ],
+        ),
+    ];
+    for (name, dialplan, calls, expected) in rows {
+        let mut world = world(&format!("[default]\nexten => {dialplan}\n"));
+        for (number, way) in [
+            ("7001", Way::Answers(1000, 2000)),
+            ("7002", Way::Refuses(1000, Cause::USER_BUSY)),
+            ("7003", Way::Rings),
+            ("7004", Way::Answers(1000, 60_000)),
+        ] {
+            world.phone(number, sim_phone(way));
+        }
+        for (exten, from, until) in calls {
+            world.run_until(at(*from));
+            call(&mut world, exten, &[(until - from, BYE)]);
+        }
+        world.run();
+        let number = |channel: &str| channel.get(4..8).unwrap_or("-").to_owned();
+        let left: Vec<String> = world
+            .cdrs
+            .iter()
+            .map(|cdr| {
+                let (a, b) = (number(&cdr.channel), number(&cdr.dst_channel));
+                let seconds = (cdr.duration + Duration::from_millis(500)).as_secs();
+                format!("{a} {b} {} {} {seconds}", cdr.last_app, cdr.disposition.name())
+            })
+            .collect();
+        assert_eq!(left, expected, "{name}");
+        at_rest(&world, name);
+    }
 }

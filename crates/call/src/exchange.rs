@@ -217,10 +217,8 @@ impl Core {
             }
         }
         // A party that was called and runs a dialplan from here on has a record of its own.
-        for id in [a, b] {
-            if self.get(id).is_some_and(|c| c.has_pbx && c.outgoing && c.answered.is_some()) {
-                self.cdr_own(id);
-            }
+        if self.get(a).is_some_and(|c| c.has_pbx && c.outgoing && c.answered.is_some()) {
+            self.cdr_own(a);
         }
         let after = self.counted(a) + self.counted(b);
         self.recount(before, after);

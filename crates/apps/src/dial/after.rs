@@ -93,8 +93,7 @@ async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &R
 
 /// The caller learns the account of whom it talks to.
 pub(crate) fn note_peer(call: &Call, peer: &Chan) -> Result<(), Stop> {
-    let (account, theirs) =
-        peer.with(|c| (c.account.clone(), c.peer_account.clone())).unwrap_or_default();
+    let (account, theirs) = peer.with(|c| (c.account.clone(), c.peer_account.clone())).unwrap_or_default();
     call.chan.with(|c| {
         if c.account.is_empty() {
             c.account.clone_from(&theirs);

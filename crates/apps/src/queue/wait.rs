@@ -69,7 +69,17 @@ impl<'a> Waiting<'a> {
         };
         let voice = Voice::new(&call.chan, background);
         let joined = call.chan.now();
-        Self { call, asked, handling, voice, legs: Vec::new(), digits: String::new(), forwards: 0, joined, place: None }
+        Self {
+            call,
+            asked,
+            handling,
+            voice,
+            legs: Vec::new(),
+            digits: String::new(),
+            forwards: 0,
+            joined,
+            place: None,
+        }
     }
     /// How it ended, and whether the variables of the queue are to be set once more.
     pub(super) async fn run(mut self) -> (Out, bool) {

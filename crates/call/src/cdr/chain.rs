@@ -301,9 +301,7 @@ impl Core {
         let record = channel.cdr.chain.last()?;
         Some(match &record.closed {
             Some(closed) => closed.cdr.clone(),
-            None => {
-                self.cdr_of(channel, record, record.disposition.unwrap_or_default(), self.cdr_moment())
-            }
+            None => self.cdr_of(channel, record, record.disposition.unwrap_or_default(), self.cdr_moment()),
         })
     }
 
@@ -362,11 +360,12 @@ impl Core {
         if self.settings.cdr_ignore_dialling {
             return;
         }
-        if !self.get_mut(caller).is_some_and(|channel| channel.cdr.open().any(|record| record.follows())) {
+        let takes = |record: &Record| record.party.is_none() && record.parked.is_none();
+        if !self.get_mut(caller).is_some_and(|channel| channel.cdr.open().any(|record| takes(record))) {
             self.cdr_begin(caller);
         }
         let Some(channel) = self.get_mut(caller) else { return };
-        for record in channel.cdr.open().filter(|record| record.follows()) {
+        for record in channel.cdr.open().filter(|record| takes(record)) {
             record.party = Some(PartyB { name: name.clone(), shown: None });
             record.attempt = Attempt::Open;
         }

@@ -265,12 +265,15 @@ impl Core {
     /// A channel waits with others, each for somebody: watchers see them in a bridge, which is made for the first. They talk
     /// to nobody there, so it is not the bridge of the channel.
     pub fn hold_enter(&mut self, used_for: BridgeUse, name: &str, id: ChannelId) {
-        let found = self.alive_bridges().find(|(_, entry)| entry.used_for == used_for && *entry.name == *name);
+        let found =
+            self.alive_bridges().find(|(_, entry)| entry.used_for == used_for && *entry.name == *name);
         let bridge = match found.map(|(bridge, _)| bridge) {
             Some(bridge) => bridge,
             None => self.bridge_create(used_for, name, None),
         };
-        let Some(entry) = self.bridge_mut(bridge).filter(|entry| !entry.members.contains(&id)) else { return };
+        let Some(entry) = self.bridge_mut(bridge).filter(|entry| !entry.members.contains(&id)) else {
+            return;
+        };
         entry.members.push(id);
         self.notice(|core| {
             Some(Notice::BridgeEnter {
@@ -287,7 +290,8 @@ impl Core {
             matches!(entry.used_for, BridgeUse::Agents | BridgeUse::Parking | BridgeUse::Waiting)
                 && entry.members.contains(&id)
         };
-        let Some(bridge) = self.alive_bridges().find(|(_, entry)| waits(entry)).map(|(bridge, _)| bridge) else {
+        let Some(bridge) = self.alive_bridges().find(|(_, entry)| waits(entry)).map(|(bridge, _)| bridge)
+        else {
             return;
         };
         let Some(entry) = self.bridge_mut(bridge) else { return };
