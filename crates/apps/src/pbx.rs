@@ -356,6 +356,7 @@ impl Call {
             }
         }
         // It stands where its last step has left it, and no application runs on it any more.
+        self.chan.core(|core| core.cdr_over(id));
         self.run.unsettled.set(true);
         self.settle();
         let _ = self.chan.with(|channel| {
