@@ -4,8 +4,11 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use call::features::Rights;
-use call::{AgentPhase, AgentRules, BridgeEnd, BridgeLimits, Chan, ChanEvent, Indication, Level, Stop};
+use call::{
+    AgentPhase, AgentRules, BridgeEnd, BridgeLimits, BridgeUse, Chan, ChanEvent, Indication, Level, Stop,
+};
 
+use crate::bridging::Held;
 use crate::call_ctx::args;
 use crate::dial::after;
 use crate::flow::rows;
@@ -114,6 +117,7 @@ fn next(chan: &Chan, id: &str) -> Next {
 async fn serve(chan: &Chan, id: &str, rules: &AgentRules) -> Result<(), Stop> {
     loop {
         chan.core(|core| core.agent_ready(id));
+        let held = Held::new(chan, BridgeUse::Agents, "");
         let music = chan.start_music(&rules.music).await?;
         let leaves = loop {
             match next(chan, id) {
@@ -126,6 +130,7 @@ async fn serve(chan: &Chan, id: &str, rules: &AgentRules) -> Result<(), Stop> {
         if music {
             chan.stop_music();
         }
+        drop(held);
         if leaves {
             return Ok(());
         }
@@ -219,7 +224,6 @@ async fn request(call: &Call, text: &str) -> Outcome {
         return Ok(Flow::Continue);
     }
     let asked = Requested(caller, id);
-    caller.core(|core| core.leave_party(caller.id()));
     caller.indicate(&Indication::Ringing);
     let agent = loop {
         let phase = caller.core(|core| {
@@ -240,6 +244,8 @@ async fn request(call: &Call, text: &str) -> Outcome {
     };
     call.set("AGENT_STATUS", "");
     after::note_peer(call, &agent)?;
+    // The agent's record tells of the two.
+    caller.core(|core| core.cdr_waits_for_party(caller.id()));
     caller.answer()?;
     let end = talk(call, id, &agent).await?;
     drop(asked);
@@ -266,12 +272,7 @@ async fn talk(call: &Call, id: &str, agent: &Chan) -> Result<BridgeEnd, Stop> {
     let before = agent.with(|c| c.rights);
     let rights = Rights { disconnect: true, ..before.unwrap_or_default() };
     let parties = [(caller, None), (agent, Some(rights))];
-    // The call is the customer's; the agent's own began when it logged in, and goes on after it.
-    let own = caller.core(|core| core.lend_linkedid(agent.id(), caller.id()));
     let end = features::converse(parties, BridgeLimits::default()).await;
-    if let Some(own) = own {
-        agent.core(|core| core.return_linkedid(agent.id(), own));
-    }
     if records {
         agent.core(|core| core.monitor_stop(agent.id(), monitor::is_mix_monitor));
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::{Cause, ChannelId};
-use call::{BridgeEnd, Chan, Level, Location, Stop};
+use call::{BridgeEnd, BridgeUse, Chan, Level, Location, Stop};
 use dialplan::Options;
 
 use crate::call_ctx::args;
@@ -135,7 +135,8 @@ async fn bridge(call: &Call, text: &str) -> Outcome {
 /// The conversation. `Err`: the caller ended before it.
 async fn talk(call: &Call, given: &Options, dial: &DialOptions, other: &Party) -> Result<BridgeEnd, Stop> {
     let chan = &call.chan;
-    chan.core(|core| core.leave_party(chan.id()));
+    let now = chan.now();
+    let _ = other.chan().with(|c| c.cdr.fetched = Some(now));
     after::note_peer(call, other.chan())?;
     chan.suit(other.chan().id());
     let tone = features::of(other.chan()).courtesy_tone.clone();
@@ -174,8 +175,26 @@ async fn wait(call: &Call, text: &str) -> Outcome {
         _ => drop(chan.start_music(given.arg('m').unwrap_or_default()).await?),
     }
     let _sound = Sounding(chan);
+    let name = args::nth(&parts, 0).trim();
+    let _held = Held::new(chan, BridgeUse::Waiting, if name.is_empty() { "default" } else { name });
     while chan.event(deadline).await?.is_some() {}
     Ok(Flow::Continue)
+}
+
+/// A channel that waits with others where watchers see them.
+pub(crate) struct Held<'a>(&'a Chan);
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(chan: &'a Chan, used_for: BridgeUse, name: &str) -> Self {
+        chan.core(|core| core.hold_enter(used_for, name, chan.id()));
+        Self(chan)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.core(|core| core.hold_leave(self.0.id()));
+    }
 }
 
 /// Ends what is heard while waiting.

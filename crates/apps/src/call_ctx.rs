@@ -242,7 +242,11 @@ impl Call {
         let mut kept = self.run.data.borrow_mut();
         kept.clear();
         kept.push_str(data);
+        drop(kept);
         self.run.unsettled.set(true);
+        if self.chan.core(|core| core.cdr_waits(self.chan.id())) {
+            self.settle();
+        }
     }
     /// Writes place, application and arguments into the channel, where everybody can see them.
     pub(crate) fn settle(&self) {
@@ -264,9 +268,10 @@ impl Call {
         let data = self.run.data.borrow();
         channel.app = self.run.app.get();
         overwrite(&mut channel.app_data, &data);
-        if self.run.routines.get() == 0 && !channel.app.is_empty() {
-            channel.cdr.last_app = channel.app;
-            overwrite(&mut channel.cdr.last_data, &data);
+        channel.cdr.in_routine = self.run.routines.get() > 0;
+        if !channel.cdr.in_routine && !channel.app.is_empty() {
+            let begins = channel.hangup.is_none() || self.run.ended.get();
+            core.cdr_step(self.chan.id(), begins);
         }
     }
     /// Appends a built-in of the running step; false when it is not one that the run knows.

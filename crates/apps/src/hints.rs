@@ -44,6 +44,11 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     {
         return space_state(&shard.core.borrow(), space);
     }
+    if let Some(name) =
+        device.get(..11).filter(|tech| tech.eq_ignore_ascii_case("confbridge:")).and(device.get(11..))
+    {
+        return conference_state(&shard.core.borrow(), name);
+    }
     let Some((tech, resource)) = device.split_once('/') else { return DeviceState::Invalid };
     match shard.tech_named(tech) {
         Some(tech) => tech.borrow().device_state(&shard.core.borrow(), resource),
@@ -64,6 +69,24 @@ fn queue_state(core: &Core, text: &str) -> DeviceState {
     let paused = text.split_once("_pause_");
     let member = paused.and_then(|(name, interface)| core.queues.get(name)?.member(interface));
     member.map_or(DeviceState::Invalid, |member| lamp(member.paused))
+}
+
+/// What a device of a queue was before anything has happened there: nobody waits, and nobody is a member.
+fn queue_before(device: &str) -> Option<DeviceState> {
+    let name = device.strip_prefix("Queue:")?;
+    match () {
+        () if name.ends_with("_avail") => Some(DeviceState::InUse),
+        () if name.contains("_pause_") => None,
+        () => Some(DeviceState::NotInUse),
+    }
+}
+
+/// `confbridge:ROOM` is in use while there is that conference.
+fn conference_state(core: &Core, name: &str) -> DeviceState {
+    match core.conferences.get(name) {
+        Some(_) => DeviceState::InUse,
+        None => DeviceState::NotInUse,
+    }
 }
 
 /// `park:701@parkedcalls` is in use while somebody is parked there.
@@ -173,6 +196,10 @@ impl HintRow {
 pub(crate) fn hint_text(devices: &str, presence: &str) -> String {
     if presence.is_empty() { devices.to_owned() } else { format!("{devices},{presence}") }
 }
+
+/// Most devices whose last state is remembered: more than the phones, queues and agents of any one server. Changes of
+/// others are told although nothing has changed.
+const DEVICES_MAX: usize = 65_536;
 
 /// All hints of the dialplan in force, with the states that were last told.
 #[derive(Default)]
@@ -331,11 +358,11 @@ impl Hints {
         }
         let state = device_state(shard, &device);
         let is_local = key.starts_with("local/");
-        let before = if hinted.is_none() && (is_local || is_unknown(state)) {
-            // Forgotten, so that names made up by callers do not pile up.
-            self.devices.remove(&key)
-        } else {
-            self.devices.insert(key, state)
+        // Forgotten, so that names made up by callers do not pile up.
+        let before = match () {
+            () if hinted.is_none() && (is_local || is_unknown(state)) => self.devices.remove(&key),
+            () if hinted.is_none() && self.devices.len() >= DEVICES_MAX => self.devices.remove(&key),
+            () => self.devices.insert(key, state).or_else(|| queue_before(&device)),
         };
         if before != Some(state) || is_local {
             let notice = Notice::DeviceStateChange { device, state: state.name() };

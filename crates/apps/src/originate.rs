@@ -178,6 +178,7 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
     let _ = leg.chan().with(|c| {
         if !wanted.account.is_empty() {
             c.account.clone_from(&wanted.account);
+            c.peer_account.clone_from(&wanted.account);
         }
         if let Then::Exten(location) = &wanted.then {
             c.location.clone_from(location);

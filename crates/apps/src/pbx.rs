@@ -97,16 +97,9 @@ pub async fn run(chan: Chan) {
     shard.finish(id, cause);
 }
 
-/// A leg becomes a call of its own, with a record that begins here.
+/// A leg becomes a call of its own.
 pub(crate) fn start_leg(leg: Leg, location: Location) {
     let chan = leg.keep();
-    chan.core(|core| {
-        let moment = (core.now, core.services.wall.now_micros());
-        if let Some(channel) = core.get_mut(chan.id()).filter(|channel| !channel.has_pbx && !channel.cdr.own)
-        {
-            channel.cdr.start = Some(moment);
-        }
-    });
     start(chan.shard(), chan.id(), location);
 }
 
@@ -347,9 +340,7 @@ impl Call {
             }
         });
         self.freeze_record();
-        // From here on nothing shows in the record: its last application is the call's own.
         self.run.ended.set(true);
-        self.run.routines.set(self.run.routines.get() + 1);
         if self.hears_of_its_end() && self.chan.refresh_quality(true).await.is_ok() {
             self.note_quality();
         }
@@ -365,6 +356,7 @@ impl Call {
             }
         }
         // It stands where its last step has left it, and no application runs on it any more.
+        self.chan.core(|core| core.cdr_over(id));
         self.run.unsettled.set(true);
         self.settle();
         let _ = self.chan.with(|channel| {
@@ -386,19 +378,11 @@ impl Call {
             || self.has_rows(&context)
             || self.chan.with(|c| !c.hangup_handlers.is_empty()) == Ok(true)
     }
-    /// Fixes what the record says was dialled, before `h` moves the channel elsewhere.
+    /// Nothing of what runs after the end is in the record, unless that is wanted.
     fn freeze_record(&self) {
-        let at = self.here().location();
         self.chan.core(|core| {
-            let id = self.chan.id();
-            let before_h = core.settings.cdr_end_before_h;
-            let Some(channel) = core.get_mut(id) else { return };
-            channel.cdr.dialed.get_or_insert((at.exten, at.context));
-            if before_h {
-                core.finish_cdr(id);
-                if let Some(channel) = core.get_mut(id) {
-                    channel.cdr.disabled = true;
-                }
+            if core.settings.cdr_end_before_h {
+                core.cdr_over(self.chan.id());
             }
         });
     }

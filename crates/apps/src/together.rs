@@ -40,8 +40,6 @@ pub(crate) fn seat<const N: usize>(shard: &Rc<Shard>, room: &str, parties: [Part
 
 /// Sits in a room until the channel ends, is sent elsewhere, or is the last one there (`Ok`).
 pub(crate) async fn sit(chan: &Chan, room: &str) -> Result<(), Stop> {
-    // In a room there is no other party that a record could be about.
-    chan.core(|core| core.part_from_party(chan.id()));
     let profile = Arc::new(BridgeProfile { members_max: SEATS_MAX, ..BridgeProfile::default() });
     let entered = chan.core(|core| core.conference_enter(room, chan.id(), Seat::default().into(), &profile));
     if let Err(why) = entered {

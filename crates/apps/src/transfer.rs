@@ -177,7 +177,10 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
     });
     match (core.parks)(core, &to.context, &to.exten, &caller) {
         Some(arguments) => core.request_parking(ParkWish { parker: transferer, parkee: peer, arguments }),
-        None => core.request_goto(peer, to),
+        None => {
+            core.cdr_sent(peer, &to.exten, &to.context);
+            core.request_goto(peer, to);
+        }
     }
     Ok(())
 }

@@ -308,19 +308,21 @@ fn variables_of_the_channel_go_before_the_file_and_calls_are_recorded() {
 }
 
 #[test]
-fn a_record_of_the_caller_names_the_agent() {
+fn a_record_of_the_agent_who_is_older_names_the_caller() {
     let mut world = site(|_| {});
     calls(&mut world, "7001", "login", &[(60_000, BYE)]);
     world.run_until(at(5000));
     calls(&mut world, "6001", "ask", &[(10_000, Act::Hangup(Cause::NORMAL_CLEARING))]);
     world.run();
-    let record = world.cdrs.iter().find(|record| record.src == "6001").unwrap();
-    assert_eq!(record.dst_channel, "SIM/7001-00000000");
-    assert_eq!((record.disposition.name(), record.billsec.as_secs()), ("ANSWERED", 9));
+    assert_eq!(world.cdrs.len(), 1, "{:?}", world.cdrs);
+    let record = &world.cdrs[0];
+    assert_eq!((record.src.as_str(), record.last_app.as_str()), ("7001", "AgentLogin"));
+    assert_eq!(record.dst_channel, "SIM/6001-00000001");
+    assert_eq!((record.disposition.name(), record.billsec.as_secs()), ("ANSWERED", 15));
 }
 
 #[test]
-fn a_call_is_the_customers_and_the_agents_own_goes_on_after_it() {
+fn a_customers_call_becomes_part_of_the_older_one_of_the_agent() {
     use call::{CelKind, CelSettings};
     let mut world = site(|_| {});
     let all = CelSettings::new(CelKind::ALL.iter().copied(), []);
@@ -334,9 +336,9 @@ fn a_call_is_the_customers_and_the_agents_own_goes_on_after_it() {
     let mut over = Vec::new();
     for event in &world.cels {
         let is_agent = event.channel.starts_with("SIM/7001");
-        assert!(is_agent || event.linkedid == event.uniqueid, "{event:?}");
-        let talks = matches!(event.kind, CelKind::BridgeEnter | CelKind::BridgeExit | CelKind::LinkedidEnd);
-        assert!(!is_agent || talks || event.linkedid == event.uniqueid, "{event:?}");
+        assert!(!is_agent || event.linkedid == event.uniqueid, "{event:?}");
+        let joined = !is_agent && matches!(event.kind, CelKind::BridgeExit | CelKind::ChanEnd);
+        assert!(!joined || event.linkedid != event.uniqueid, "{event:?}");
         over.extend((event.kind == CelKind::LinkedidEnd).then(|| event.linkedid.clone()));
     }
     let calls: std::collections::BTreeSet<_> =

@@ -29,7 +29,8 @@ const FUNCTIONS_99: &str = "
     PJSIP_CONTACT PJSIP_ENDPOINT POP";
 
 /// Subsystems that are not there, and what of the above needs them.
-const LATER: &[(&str, &str)] = &[("a name that no application ever had", "minivmappmess")];
+const LATER: &[(&str, &str)] =
+    &[("a name that no application ever had", "minivmappmess"), ("gone since Asterisk 21", "nocdr")];
 
 #[test]
 fn what_dialplans_use_most_is_there_unless_its_subsystem_is_not() {

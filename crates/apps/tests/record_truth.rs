@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{Cause, Random};
 use call::{Cdr, Disposition, Settings};
-use common::{BYE, at_rest, call, phone, refusing, world};
+use common::{BYE, at, at_rest, call, phone, refusing, world};
 use queue::{Config, NewMember, QueueConfig};
 use sim::{Act, Phone, World};
 
@@ -113,11 +113,21 @@ fn case(seed: u64) -> Case {
         }
         steps
     };
-    let plans = [plan(random, 4), plan(random, 2)];
+    let (mut plan_one, mut plan_two) = (plan(random, 4), plan(random, 2));
     let hangs_up = match below(random, 3) {
         0 => moment(random, 60, &mut rest),
         _ => 1000 * LONGEST,
     };
+    // A member that refuses is called again and again, which is the queue's matter.
+    let phones: Vec<Way> = phones;
+    for plan in [&mut plan_one, &mut plan_two] {
+        for step in plan.iter_mut() {
+            if matches!(step, Step::Queue(member, ..) if matches!(phones[*member], Way::Refuses(..))) {
+                *step = Step::Answer;
+            }
+        }
+    }
+    let plans = [plan_one, plan_two];
     let mut yes = || below(random, 2) == 0;
     Case { phones, plans, hangs_up, settings: (yes(), yes(), yes(), yes(), yes()) }
 }
@@ -128,13 +138,9 @@ struct Model<'a> {
     case: &'a Case,
     now: u64,
     answered: Option<u64>,
-    current: Told,
-    talked_until: Option<u64>,
+    /// The record that says what the caller runs, while it is about nobody.
+    open: Option<Told>,
     dst: &'static str,
-    /// The application that runs or ran last.
-    app: &'static str,
-    /// The one that has asked for the party of the record.
-    asked_by: &'static str,
     told: Vec<Told>,
 }
 
@@ -150,34 +156,13 @@ fn refused(cause: Cause) -> Disposition {
     match cause {
         Cause::USER_BUSY => Disposition::Busy,
         Cause::NORMAL_CIRCUIT_CONGESTION => Disposition::Congestion,
-        Cause::NO_ANSWER => Disposition::NoAnswer,
-        _ => Disposition::Failed,
+        _ => Disposition::NoAnswer,
     }
 }
 
 impl<'a> Model<'a> {
     fn run(case: &'a Case) -> Vec<Told> {
-        let current = Told {
-            dst: "1",
-            party: None,
-            app: "",
-            disposition: Disposition::NoAnswer,
-            start: 0,
-            answer: None,
-            end: 0,
-            billed: 0,
-        };
-        let mut model = Model {
-            case,
-            now: 0,
-            answered: None,
-            current,
-            talked_until: None,
-            dst: "1",
-            app: "",
-            asked_by: "",
-            told: Vec::new(),
-        };
+        let mut model = Model { case, now: 0, answered: None, open: None, dst: "1", told: Vec::new() };
         let mut plan = 0;
         loop {
             model.dst = ["1", "2"][plan];
@@ -186,20 +171,23 @@ impl<'a> Model<'a> {
                 _ => break,
             }
         }
-        let last = model.app;
-        model.write(last);
+        if let Some(open) = model.open.take() {
+            let disposition =
+                if open.answer.is_some() { Disposition::Answered } else { Disposition::NoAnswer };
+            model.close(open, disposition);
+        }
         model.told
     }
     fn steps(&mut self, steps: &[Step]) -> Left {
         for step in steps {
             let left = match step {
                 Step::Answer => {
-                    self.app = "Answer";
+                    self.runs("Answer");
                     self.answer();
                     Left::GoesOn
                 }
                 Step::Wait(ms) => {
-                    self.app = "Wait";
+                    self.runs("Wait");
                     self.until(self.now + ms)
                 }
                 Step::Dial(legs, seconds, goes_on) => self.dial(legs, 1000 * seconds, *goes_on),
@@ -209,7 +197,7 @@ impl<'a> Model<'a> {
                 return left;
             }
         }
-        self.app = "Hangup";
+        self.runs("Hangup");
         Left::Over
     }
     /// Time passes until then, or until the caller hangs up.
@@ -217,78 +205,50 @@ impl<'a> Model<'a> {
         self.now = then.min(self.case.hangs_up);
         if then < self.case.hangs_up { Left::GoesOn } else { Left::Over }
     }
+    fn fresh(&self, app: &'static str, party: Option<usize>) -> Told {
+        let start = if self.told.is_empty() && self.open.is_none() { 0 } else { self.now };
+        Told {
+            dst: self.dst,
+            party,
+            app,
+            disposition: Disposition::NoAnswer,
+            start,
+            answer: self.answered.map(|_| self.now),
+            end: 0,
+            billed: 0,
+        }
+    }
+    /// An application begins: the open record says so, or a new one.
+    fn runs(&mut self, app: &'static str) {
+        let mut open = self.open.take().unwrap_or_else(|| self.fresh(app, None));
+        (open.app, open.dst) = (app, self.dst);
+        self.open = Some(open);
+    }
     fn answer(&mut self) {
         self.answered.get_or_insert(self.now);
-        self.current.answer.get_or_insert(self.now);
-        self.current.disposition = Disposition::Answered;
-    }
-    /// What became of a call that was not answered.
-    fn note(&mut self, disposition: Disposition) {
-        if self.answered.is_none() {
-            self.current.disposition = disposition;
+        if let Some(open) = &mut self.open {
+            open.answer.get_or_insert(self.now);
         }
     }
     fn ignores_dialling(&self) -> bool {
         self.case.settings.3
     }
-    /// Another party is asked for: what was about one before is over, with the application that had asked for it.
-    fn next_record(&mut self, app: &'static str) {
-        if self.current.party.is_some() && !self.ignores_dialling() {
-            self.write(self.asked_by);
-            let answered = self.answered.is_some();
-            self.current = Told {
-                dst: self.dst,
-                party: None,
-                app: "",
-                disposition: if answered { Disposition::Answered } else { Disposition::NoAnswer },
-                start: self.now,
-                answer: answered.then_some(self.now),
-                end: 0,
-                billed: 0,
-            };
-        }
-        self.talked_until = None;
-        self.app = app;
-    }
-    fn write(&mut self, app: &'static str) {
-        let (unanswered, congestion, initiated, _, before_h) = self.case.settings;
-        let mut record = self.current.clone();
-        record.app = app;
-        record.end = self.talked_until.filter(|_| before_h).unwrap_or(self.now);
+    fn close(&mut self, mut record: Told, disposition: Disposition) {
+        let (_, congestion, initiated, _, _) = self.case.settings;
+        record.end = self.now;
         let talked = record.answer.map_or(0, |at| record.end - at);
         record.billed = talked / 1000 + u64::from(initiated && !talked.is_multiple_of(1000));
-        if record.disposition == Disposition::Congestion && !congestion {
-            record.disposition = Disposition::Failed;
-        }
-        if record.disposition == Disposition::Answered || record.party.is_some() || unanswered {
-            self.told.push(record);
-        }
-    }
-    fn leg(&mut self, began: u64, party: usize, disposition: Disposition) {
-        if self.ignores_dialling() {
-            return;
-        }
-        let congestion = self.case.settings.1;
-        let told = if disposition == Disposition::Congestion && !congestion {
-            Disposition::Failed
-        } else {
-            disposition
+        record.disposition = match disposition {
+            Disposition::Congestion if !congestion => Disposition::Failed,
+            other => other,
         };
-        self.told.push(Told {
-            dst: self.current.dst,
-            party: Some(party),
-            app: "Dial",
-            disposition: told,
-            start: began,
-            answer: None,
-            end: self.now,
-            billed: 0,
-        });
+        self.told.push(record);
     }
     /// From an answer to what comes after the conversation.
-    fn talk(&mut self, party: usize, goes_on: bool) -> Left {
-        self.current.party = Some(party);
+    fn talk(&mut self, mut record: Told, party: usize, goes_on: bool) -> Left {
         self.answer();
+        record.party = Some(party);
+        record.answer.get_or_insert(self.now);
         let (lasts, moves) = match self.case.phones[party] {
             Way::Answers(_, talk) => (talk, false),
             // Only extension 1 lets who is called transfer; else it talks on.
@@ -296,7 +256,10 @@ impl<'a> Model<'a> {
             _ => (u64::MAX / 2, false),
         };
         let left = self.until(self.now + lasts);
-        self.talked_until = Some(self.now);
+        if left == Left::GoesOn && moves {
+            record.dst = "2";
+        }
+        self.close(record, Disposition::Answered);
         match left {
             Left::GoesOn if moves => Left::Transferred,
             Left::GoesOn if !goes_on => Left::Over,
@@ -304,74 +267,76 @@ impl<'a> Model<'a> {
         }
     }
     fn queue(&mut self, member: usize, limit: u64, goes_on: bool) -> Left {
-        self.next_record("Queue");
-        self.asked_by = "Queue";
+        self.runs("Queue");
         let leaves = self.now + limit;
-        match self.case.phones[member] {
-            Way::Answers(after, _) | Way::Transfers(after, _) if after < limit => {
-                match self.until(self.now + after) {
-                    Left::GoesOn => self.talk(member, goes_on),
-                    left => left,
-                }
+        let after = match self.case.phones[member] {
+            Way::Absent(_) => return self.until(leaves),
+            Way::Answers(after, _) | Way::Transfers(after, _) => after,
+            Way::Refuses(..) | Way::Rings => u64::MAX,
+        };
+        if after < limit {
+            if self.until(self.now + after) == Left::GoesOn {
+                let record = self.open.take().expect("it runs Queue");
+                return self.talk(record, member, goes_on);
             }
-            _ => self.until(leaves),
+        } else {
+            self.until(leaves);
         }
+        let left = if self.now < self.case.hangs_up { Left::GoesOn } else { Left::Over };
+        if !self.ignores_dialling() {
+            let mut record = self.open.take().expect("it runs Queue");
+            record.party = Some(member);
+            self.close(record, Disposition::NoAnswer);
+        }
+        left
     }
     fn dial(&mut self, phones: &[usize], limit: u64, goes_on: bool) -> Left {
         let way = |phone: usize| self.case.phones[phone];
-        let mut legs: Vec<usize> = Vec::new();
-        let mut absent = Vec::new();
-        for phone in phones {
-            match way(*phone) {
-                Way::Absent(cause) => absent.push(refused(cause)),
-                _ => legs.push(*phone),
-            }
-        }
+        let mut legs: Vec<usize> =
+            phones.iter().copied().filter(|phone| !matches!(way(*phone), Way::Absent(_))).collect();
+        self.runs("Dial");
         if legs.is_empty() {
-            self.app = "Dial";
-            let says_most = [Disposition::NoAnswer, Disposition::Busy, Disposition::Congestion];
-            let most = says_most.into_iter().find(|most| absent.contains(most));
-            self.note(most.unwrap_or(Disposition::Failed));
             return Left::GoesOn;
         }
         let (began, gives_up) = (self.now, self.now + limit);
-        let when = |phone: usize| match way(phone) {
+        let when = |phone: usize| match self.case.phones[phone] {
             Way::Refuses(after, _) | Way::Answers(after, _) | Way::Transfers(after, _) => began + after,
             Way::Absent(_) | Way::Rings => u64::MAX,
         };
         let times: Vec<(usize, u64)> = legs.iter().map(|phone| (*phone, when(*phone))).collect();
         let when = |phone: usize| times.iter().find(|row| row.0 == phone).map_or(u64::MAX, |row| row.1);
-        self.next_record("Dial");
-        self.asked_by = "Dial";
-        self.current.party = legs.first().copied();
+        let mut rings: Vec<Told> = Vec::new();
+        if !self.ignores_dialling() {
+            for phone in &legs {
+                // The first is what the open record is about from here on.
+                let record =
+                    self.open.take().unwrap_or_else(|| Told { start: began, ..self.fresh("Dial", None) });
+                rings.push(Told { party: Some(*phone), ..record });
+            }
+        }
         loop {
             let soonest = legs.iter().copied().min_by_key(|phone| when(*phone)).expect("somebody rings");
-            let first = legs[0];
             // Who hangs up at the moment of the answer was first.
             if when(soonest) > gives_up || when(soonest) >= self.case.hangs_up {
                 let left = self.until(gives_up);
-                self.note(Disposition::NoAnswer);
-                legs.into_iter().filter(|phone| *phone != first).for_each(|phone| {
-                    self.leg(began, phone, Disposition::NoAnswer);
-                });
+                rings.into_iter().for_each(|record| self.close(record, Disposition::NoAnswer));
                 return left;
             }
             self.now = when(soonest);
             legs.retain(|phone| *phone != soonest);
+            let own = rings.iter().position(|record| record.party == Some(soonest));
+            let own = own.map(|at| rings.remove(at));
             match self.case.phones[soonest] {
-                Way::Refuses(_, cause) if legs.is_empty() => {
-                    self.note(refused(cause));
-                    return Left::GoesOn;
-                }
                 Way::Refuses(_, cause) => {
-                    self.leg(began, soonest, refused(cause));
-                    if self.current.party == Some(soonest) {
-                        self.current.party = legs.first().copied();
+                    own.into_iter().for_each(|record| self.close(record, refused(cause)));
+                    if legs.is_empty() {
+                        return Left::GoesOn;
                     }
                 }
                 _ => {
-                    legs.into_iter().for_each(|phone| self.leg(began, phone, Disposition::NoAnswer));
-                    return self.talk(soonest, goes_on);
+                    rings.into_iter().for_each(|record| self.close(record, Disposition::NoAnswer));
+                    let record = own.or_else(|| self.open.take()).expect("it dials");
+                    return self.talk(record, soonest, goes_on);
                 }
             }
         }
@@ -486,8 +451,11 @@ fn what_is_written_of_a_call_is_what_a_plain_model_says() {
         at_rest(&world, &format!("seed {seed}"));
         let base = 1_795_262_400_000_000;
         let order = |told: &Told| (told.start, told.end, told.party);
-        let mut real: Vec<Told> = world.cdrs.iter().map(|record| told(record, base)).collect();
+        // How one that reached nobody and was not answered came out says the cause of its end.
+        let counts = |told: &Told| told.party.is_some() || told.disposition == Disposition::Answered;
+        let mut real: Vec<Told> = world.cdrs.iter().map(|record| told(record, base)).filter(counts).collect();
         let mut model = Model::run(&case);
+        model.retain(counts);
         real.sort_by_key(order);
         model.sort_by_key(order);
         assert_eq!(real, model, "seed {seed}: {case:#?}\n{}\n{:#?}", dialplan(&case), world.transcript());
@@ -497,4 +465,88 @@ fn what_is_written_of_a_call_is_what_a_plain_model_says() {
         assert_eq!(sequences.len(), world.cdrs.len(), "seed {seed}: a serial number comes once");
     }
     assert!(written > 1000, "most calls have records: {written}");
+}
+
+/// Calls of a dialplan, and the records that they leave, in the order in which they are written:
+/// party A, party B, application, disposition, seconds.
+#[test]
+fn each_pair_of_a_call_has_a_record_and_what_comes_after_it_another() {
+    let rows: [(&str, &str, &[(&str, u64, u64)], &[&str]); 7] = [
+        (
+            "what the caller does after a conversation",
+            "1,1,Dial(SIM/7001,10,g)\nexten => 1,2,Wait(1)\nexten => 1,3,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7001 Dial ANSWERED 3", "6001 - Hangup ANSWERED 1"],
+        ),
+        (
+            "nothing after an attempt that nobody answered",
+            "1,1,Dial(SIM/7002,10)\nexten => 1,2,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7002 Dial BUSY 1"],
+        ),
+        (
+            "a caller who was up before",
+            "1,1,Answer(0)\nexten => 1,2,Wait(2)\nexten => 1,3,Dial(SIM/7003,4)\nexten => 1,4,Hangup()",
+            &[("1", 0, 100_000)],
+            &["6001 7003 Dial NO ANSWER 6", "6001 - Hangup ANSWERED 0"],
+        ),
+        (
+            "the called party goes on by itself",
+            "1,1,Dial(SIM/7004,10,F(default^2^1))\nexten => 2,1,Wait(3)\nexten => 2,2,Hangup()",
+            &[("1", 0, 5000)],
+            &["6001 7004 Dial ANSWERED 5", "7004 - Hangup ANSWERED 3"],
+        ),
+        (
+            "a copy, and both get the next attempt",
+            "1,1,Dial(SIM/7002,10)\nexten => 1,2,ForkCDR()\nexten => 1,3,Dial(SIM/7001,10)",
+            &[("1", 0, 100_000)],
+            &["6001 7002 Dial BUSY 1", "6001 7001 Dial ANSWERED 3", "6001 7001 Dial ANSWERED 3"],
+        ),
+        (
+            "switched off for one attempt",
+            "1,1,Set(CDR_PROP(disable)=1)\nexten => 1,2,Dial(SIM/7001,10,g)\nexten => 1,3,Set(CDR_PROP(disable)=0)\n\
+             exten => 1,4,Dial(SIM/7001,10)",
+            &[("1", 0, 100_000)],
+            &["6001 7001 Dial ANSWERED 3"],
+        ),
+        (
+            "a conference of three",
+            "1,1,Answer(0)\nexten => 1,2,ConfBridge(meet)",
+            &[("1", 0, 10_000), ("1", 1000, 8000), ("1", 2000, 9000)],
+            &[
+                "6001 6001 ConfBridge ANSWERED 7",
+                "6001 - ConfBridge ANSWERED 0",
+                "6001 6001 ConfBridge ANSWERED 8",
+                "6001 6001 ConfBridge ANSWERED 7",
+            ],
+        ),
+    ];
+    for (name, dialplan, calls, expected) in rows {
+        let mut world = world(&format!("[default]\nexten => {dialplan}\n"));
+        for (number, way) in [
+            ("7001", Way::Answers(1000, 2000)),
+            ("7002", Way::Refuses(1000, Cause::USER_BUSY)),
+            ("7003", Way::Rings),
+            ("7004", Way::Answers(1000, 60_000)),
+        ] {
+            world.phone(number, sim_phone(way));
+        }
+        for (exten, from, until) in calls {
+            world.run_until(at(*from));
+            call(&mut world, exten, &[(until - from, BYE)]);
+        }
+        world.run();
+        let number = |channel: &str| channel.get(4..8).unwrap_or("-").to_owned();
+        let left: Vec<String> = world
+            .cdrs
+            .iter()
+            .map(|cdr| {
+                let (a, b) = (number(&cdr.channel), number(&cdr.dst_channel));
+                let seconds = (cdr.duration + Duration::from_millis(500)).as_secs();
+                format!("{a} {b} {} {} {seconds}", cdr.last_app, cdr.disposition.name())
+            })
+            .collect();
+        assert_eq!(left, expected, "{name}");
+        at_rest(&world, name);
+    }
 }

@@ -21,7 +21,7 @@ fn section5_a_step_follows_the_other_until_there_is_none_and_then_h() {
     );
     assert_eq!(world.transcript(), ["0 SIM/6001-00000000 is answered", "20 SIM/6001-00000000 ends with 0"]);
     let record = &world.cdrs[0];
-    assert_eq!((record.dst.as_str(), record.last_app.as_str()), ("100", "NoOp"));
+    assert_eq!((record.dst.as_str(), record.last_app.as_str()), ("h", "NoOp"));
     assert_eq!(record.disposition, call::Disposition::Answered);
 }
 
@@ -443,7 +443,7 @@ fn section5_a_caller_who_hangs_up_ends_what_runs_and_h_still_runs() {
     let record = &world.cdrs[0];
     assert_eq!(
         (record.billsec.as_secs(), record.last_app.as_str(), record.last_data.as_str()),
-        (5, "Wait", "60")
+        (5, "Set", "DB(a/b)=1")
     );
 }
 

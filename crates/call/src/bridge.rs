@@ -334,7 +334,6 @@ impl Joined {
         let mut core = shard.core.borrow_mut();
         let bridge = core.bridge_create(BridgeUse::Call, "", None);
         core.bridge_pairs(bridge, keyed.contains(&true));
-        core.note_pair(a, b, false);
         // Who was asked for is there first, then who has asked.
         core.bridge_enter(bridge, b);
         core.bridge_enter(bridge, a);
@@ -369,7 +368,8 @@ impl Drop for Joined {
             core.keep_digits(id, false);
         }
         // Who ended it, or was sent elsewhere, goes first.
-        let (first, second) = if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        let (first, second) =
+            if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
         let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
         if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
             other.hangup_by = by;

@@ -211,7 +211,7 @@ impl Cel {
             peer_account: channel.peer_account.clone(),
             uniqueid: channel.uniqueid.clone(),
             linkedid: channel.linkedid.clone(),
-            user_field: channel.cdr.user_field.clone(),
+            user_field: channel.cdr.user_field().to_owned(),
             peer: String::new(),
             extra: Vec::new(),
         }
@@ -321,7 +321,7 @@ impl Core {
         self.log_event(CelKind::Hangup, id, |core| {
             let Some(channel) = core.get(id) else { return Vec::new() };
             let cause = channel.hangup.unwrap_or(base::Cause::NORMAL_CLEARING);
-            let status = channel.vars.get_name("DIALSTATUS").unwrap_or_default();
+            let status = channel.cdr.dial_status;
             vec![
                 ("hangupcause", Extra::Number(i64::from(cause.0))),
                 ("hangupsource", (&*channel.hangup_by).into()),
@@ -340,21 +340,6 @@ impl Core {
         if *count == 0 {
             counts.remove(&linkedid);
             self.log_event(CelKind::LinkedidEnd, id, |_| Vec::new());
-        }
-    }
-    /// A channel is part of the call of another one for a while; its own LINKEDID, for [`Core::return_linkedid`].
-    pub fn lend_linkedid(&mut self, id: ChannelId, to: ChannelId) -> Option<Rc<str>> {
-        let linkedid = self.get(to)?.linkedid.clone();
-        let own = self.get(id)?.linkedid.clone();
-        self.count_linked(Some(linkedid.clone()));
-        self.get_mut(id)?.linkedid = linkedid;
-        Some(own)
-    }
-    /// It belongs to its own call again.
-    pub fn return_linkedid(&mut self, id: ChannelId, own: Rc<str>) {
-        self.leave_linked(id);
-        if let Some(channel) = self.get_mut(id) {
-            channel.linkedid = own;
         }
     }
     /// All who are in a bridge belong to one call from here on: the oldest of theirs.

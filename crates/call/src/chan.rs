@@ -562,7 +562,12 @@ impl Chan {
         let end = Some(u32::from(duration_ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS))).filter(|_| !is_inband);
         self.core(|core| {
             for duration_ms in [Some(None), end.map(Some)].into_iter().flatten() {
-                core.notice_of(self.id, |channel| Notice::Dtmf { channel, digit, duration_ms, received: false });
+                core.notice_of(self.id, |channel| Notice::Dtmf {
+                    channel,
+                    digit,
+                    duration_ms,
+                    received: false,
+                });
             }
         });
     }

@@ -85,6 +85,8 @@ pub struct Core {
     pub notices: Vec<Notice>,
     /// Finished call records of this turn.
     pub cdrs: Vec<Cdr>,
+    /// Number of the next call record.
+    pub(crate) cdr_sequence: u32,
     /// Channel events of this turn that are kept, in order.
     pub cels: Vec<crate::Cel>,
     pub(crate) linked: crate::cel::LinkedCounts,
@@ -216,6 +218,7 @@ impl Core {
             watched: false,
             notices: Vec::new(),
             cdrs: Vec::new(),
+            cdr_sequence: 0,
             cels: Vec::new(),
             linked: None,
             touched_devices: Vec::new(),

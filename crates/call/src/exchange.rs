@@ -227,7 +227,6 @@ impl Core {
         };
         swap(&mut *first, second);
         keep_story(&mut first, second);
-        let moment = (self.now, self.services.wall.now_micros());
         let names = [(&first.name, a)].map(|(name, id)| (name.clone(), id));
         let streams = [(first.stream, a)];
         self.put_channel(a, first);
@@ -243,16 +242,8 @@ impl Core {
             }
         }
         // A party that was called and runs a dialplan from here on has a record of its own.
-        for id in [a, b] {
-            if let Some(channel) =
-                self.get_mut(id).filter(|c| c.has_pbx && c.outgoing && c.answered.is_some())
-            {
-                if channel.cdr.answer.is_none() {
-                    (channel.cdr.start, channel.cdr.answer) = (Some(moment), Some(moment));
-                    (channel.cdr.last_app, channel.cdr.last_data) = (channel.app, channel.app_data.clone());
-                }
-                channel.cdr.disposition = crate::Disposition::Answered;
-            }
+        if self.get(a).is_some_and(|c| c.has_pbx && c.outgoing && c.answered.is_some()) {
+            self.cdr_own(a);
         }
         let after = self.counted(a) + self.counted(b);
         self.recount(before, after);
@@ -272,6 +263,7 @@ impl Core {
                 Some(Notice::BridgeLeave { bridge, channel: core.snapshot(newcomer)? })
             });
             self.link_bridge(bridge);
+            self.cdr_replaced(bridge, place, newcomer);
             self.notice(|core| {
                 let (bridge, channel) = (core.bridge_snapshot(bridge)?, core.snapshot(place)?);
                 Some(Notice::BridgeEnter { bridge, channel, instead_of })
@@ -328,6 +320,7 @@ impl Core {
     fn leave_former(&mut self, place: ChannelId, newcomer: ChannelId) {
         let Some(bridge) = self.get(newcomer).and_then(|channel| channel.bridge) else { return };
         self.forget_member(bridge, newcomer);
+        self.cdr_leave(bridge, place);
         self.notice(|core| {
             let (bridge, channel) = (core.bridge_snapshot(bridge)?, core.snapshot(place)?);
             Some(Notice::BridgeLeave { bridge, channel })
@@ -344,16 +337,6 @@ impl Core {
         };
         if let Some(channel) = self.get_mut(newcomer) {
             channel.sent_into = Some(into);
-        }
-    }
-
-    /// Who took a place in a bridge of two talks to the other one.
-    fn note_place(&mut self, place: ChannelId) {
-        let Some(bridge) = self.get(place).and_then(|channel| channel.bridge) else { return };
-        if self.bridge_pair(bridge).is_some()
-            && let &[a, b] = self.bridge_members(bridge)
-        {
-            self.note_pair(a, b, true);
         }
     }
 
@@ -572,19 +555,15 @@ impl Shard {
             if is_transfer && !mirrored {
                 core.note_sent(place, newcomer);
             }
-            // A Local channel that goes out of the way leaves its record: who was dialled is in it.
-            if !matches!(notice, Some(Notice::LocalOptimizationEnd { .. })) {
-                core.note_place(place);
-            }
             match is_transfer {
                 true => core.notice(|_| notice),
                 false => core.tell(notice),
             }
             if answers {
                 core.push_event(place, ChanEvent::Answered);
-                // Of a phone that rang and was not answered the caller's record tells.
-                if let Some(channel) = core.get_mut(newcomer) {
-                    channel.cdr.disabled = true;
+                // Who picks up is the party that was called from here on.
+                if let Some(channel) = core.get_mut(place) {
+                    channel.cdr.dialled = true;
                 }
             }
         }

@@ -71,7 +71,7 @@ pub use callbacks::{
     CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, CALLBACKS, CALLBACKS_MAX, Callback,
     CallbackId, Callbacks, NoCallback,
 };
-pub use cdr::{AmaFlags, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
+pub use cdr::{AmaFlags, CDR_CHAIN_MAX, CDR_FORKS_MAX, Cdr, CdrFork, CdrState, Disposition};
 pub use cel::{Cel, CelKind, CelSettings, Extra, Extras, bridge_name};
 pub use chan::{Chan, DIGIT_MAX_MS, DIGIT_MIN_MS, Heard, Leg, Steered, Stop};
 pub use channel::{

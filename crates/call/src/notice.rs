@@ -72,6 +72,12 @@ pub enum BridgeUse {
     Call,
     /// ConfBridge() and MeetMe().
     Conference,
+    /// Agents who are logged in and wait for calls.
+    Agents,
+    /// Calls that are parked in one lot.
+    Parking,
+    /// BridgeWait().
+    Waiting,
     /// A program of ARI; whether its channels wait instead of talking.
     Program {
         /// They hear music, or who announces something.
@@ -84,7 +90,9 @@ impl BridgeUse {
     pub fn type_name(self) -> &'static str {
         match self {
             Self::Call => "basic",
-            Self::Conference => "base",
+            Self::Conference | Self::Waiting => "base",
+            Self::Agents => "agent_hold",
+            Self::Parking => "parking",
             Self::Program { .. } => "stasis",
         }
     }
@@ -93,13 +101,18 @@ impl BridgeUse {
         match self {
             Self::Call => "",
             Self::Conference => "ConfBridge",
+            Self::Agents => "AgentPool",
+            Self::Parking => "Parking",
+            Self::Waiting => "BridgeWait",
             Self::Program { .. } => "Stasis",
         }
     }
     /// `BridgeTechnology` with so many channels.
     pub fn technology(self, channels: usize) -> &'static str {
         match (self, channels) {
-            (Self::Program { holds: true }, _) => "holding_bridge",
+            (Self::Program { holds: true } | Self::Agents | Self::Parking | Self::Waiting, _) => {
+                "holding_bridge"
+            }
             (Self::Conference, _) => "softmix",
             (_, 0..=2) => "simple_bridge",
             _ => "softmix",

@@ -425,7 +425,8 @@ impl Core {
         let device = lot.settings.device(space);
         self.parking.by_channel.insert(id, (how.lot.clone(), space));
         self.touched_devices.push(device);
-        self.note_parked(id, &how.lot);
+        self.hold_enter(crate::BridgeUse::Parking, &how.lot, id);
+        self.cdr_parked(id, &format!("{}:{space}", how.lot));
         self.tell_parking(id, ParkingChange::Parked, None);
         Ok(space)
     }
@@ -454,6 +455,8 @@ impl Core {
     }
     fn clear_space(&mut self, id: ChannelId) {
         let Some((name, space)) = self.parking.by_channel.remove(&id) else { return };
+        self.hold_leave(id);
+        self.cdr_unparked(id);
         let Some(lot) = self.parking.lots.get_mut(&name) else { return };
         lot.spaces.remove(&space);
         let device = lot.settings.device(space);

@@ -146,11 +146,6 @@ impl Core {
         if let Some(channel) = self.get_mut(target) {
             channel.picked_up = true;
         }
-        if let Some(channel) = self.get_mut(by) {
-            // Its record names what was dialled to pick up; the place that it takes was dialled by nobody.
-            let at = (channel.location.exten.clone(), channel.location.context.clone());
-            channel.cdr.dialed.get_or_insert(at);
-        }
         self.request_exchange(Exchange {
             place: target,
             newcomer: by,

@@ -114,6 +114,9 @@ impl Core {
             }
             Output::Event { queue, event } => {
                 self.note_member_row(&queue, &event);
+                if let Event::Member { change: MemberChange::Added | MemberChange::Pause, member } = &event {
+                    self.touched_devices.push(format!("Queue:{queue}_pause_{}", member.0.interface));
+                }
                 self.notice(|core| {
                     let (caller, member) = match &event {
                         Event::CallerJoin { caller, .. }

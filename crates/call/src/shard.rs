@@ -124,6 +124,7 @@ impl Shard {
                         channel.is_told_ringing = true;
                     }
                     core.advance(id, Advance::Ringing);
+                    core.touch_device(id);
                 }
                 Indication::Progress => core.advance(id, Advance::Early),
                 _ => {}

@@ -276,18 +276,19 @@ impl Tech for LocalDriver {
         if optimizes && !self.unwanted.contains(&channel) {
             self.unwanted.push(channel);
         }
-        let (vars, redirecting, connected, own, account, left, watch) = core
+        let (vars, redirecting, connected, own, accounts, left, watch) = core
             .get_mut(channel)
             .map(|c| {
-                let (connected, own, account) =
-                    (c.connected.clone(), c.caller.clone(), c.peer_account.clone());
+                let (connected, own, accounts) =
+                    (c.connected.clone(), c.caller.clone(), (c.peer_account.clone(), c.account.clone()));
                 let (left, watch) = ((c.forwards, c.hops), c.advance_watch.take());
-                (c.vars.clone(), c.redirecting.clone(), connected, own, account, left, watch)
+                (c.vars.clone(), c.redirecting.clone(), connected, own, accounts, left, watch)
             })
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let told = vars.iter().filter(|_| core.watched);
-        let told: Vec<(String, String)> =
-            told.map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned())).collect();
+        let told: Vec<(String, String)> = told
+            .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
+            .collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             (other.vars, other.redirecting) = (vars, redirecting);
@@ -298,9 +299,8 @@ impl Tech for LocalDriver {
             if connected.number.is_some() || connected.name.is_some() {
                 other.caller = connected;
             }
-            if other.account.is_empty() {
-                other.account = account;
-            }
+            // What is one's own here is the other party's there.
+            (other.account, other.peer_account) = accounts;
             other.ani = other.caller.number.clone();
             other.dialed = Some(place.exten.clone());
         }

@@ -133,7 +133,7 @@ async fn confbridge(call: &Call, args: &str) -> Outcome {
         }
         Ok(ended) => {
             call.set("CONFBRIDGE_RESULT", ended.result());
-            Ok(if ended == Ended::WrongPin { Flow::Hangup } else { Flow::Continue })
+            Ok(if matches!(ended, Ended::WrongPin | Ended::Refused) { Flow::Hangup } else { Flow::Continue })
         }
     }
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::Cause;
-use call::{BridgeEnd, BridgeLimits, Chan, Disposition, Heard, Leg, Level, Location, Stop, Warnings};
+use call::{BridgeEnd, BridgeLimits, Chan, Heard, Leg, Level, Location, Stop, Warnings};
 
 use super::legs::Ringing;
 use super::{DialOptions, Status};
@@ -17,14 +17,27 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     call.set("DIALSTATUS", Status::Answer.name());
     call.set("DIALEDPEERNAME", &leg.chan().name());
     call.set("DIALEDPEERNUMBER", &ringing.answered_number);
-    super::notice_end(caller, &leg, Status::Answer.name(), None);
+    // What a routine of the called party decides is how the attempt has come out.
+    let is_decided = options.answered_routine.is_none() && options.answered_macro.is_none();
+    if is_decided {
+        super::notice_end(caller, &leg, Status::Answer.name(), None);
+    }
     note_peer(call, leg.chan())?;
     caller.suit(leg.chan().id());
     if options.answer_at_once {
         caller.answer()?;
     }
 
-    match caller.while_up(prepare(call, options, &leg)).await? {
+    let verdict = caller.while_up(prepare(call, options, &leg)).await?;
+    if !is_decided {
+        let status = match &verdict {
+            Ok(Verdict::Refuse(status, _)) => *status,
+            Ok(Verdict::Talk | Verdict::GoTo(_)) => Status::Answer,
+            Err(_) => Status::Cancel,
+        };
+        super::notice_end(caller, &leg, status.name(), None);
+    }
+    match verdict {
         Ok(Verdict::Talk) => {}
         Ok(Verdict::Refuse(status, flow)) => {
             call.set("DIALSTATUS", status.name());
@@ -43,10 +56,10 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
             return Ok(if options.go_on { Flow::Continue } else { Flow::Hangup });
         }
     }
-    caller.answer()?;
     if let Some(target) = &options.both_go_to {
         return both_go(call, leg, target);
     }
+    caller.answer()?;
 
     let started = caller.now();
     let audio = LimitAudio::of(call);
@@ -81,13 +94,13 @@ async fn show_parties(call: &Call, options: &DialOptions, leg: &Leg, ringing: &R
     }
 }
 
-/// The record names the peer.
+/// The caller learns the account of whom it talks to.
 pub(crate) fn note_peer(call: &Call, peer: &Chan) -> Result<(), Stop> {
-    let (name, account) = peer.with(|c| (c.name.to_string(), c.account.clone())).unwrap_or_default();
+    let (account, theirs) = peer.with(|c| (c.account.clone(), c.peer_account.clone())).unwrap_or_default();
     call.chan.with(|c| {
-        (c.cdr.dst_channel, c.cdr.dst_name) = (name, None);
-        c.cdr.peer_account = account.clone();
-        c.cdr.disposition = Disposition::Answered;
+        if c.account.is_empty() {
+            c.account.clone_from(&theirs);
+        }
         c.peer_account = account;
         c.last_cause = Cause::NORMAL_CLEARING;
     })

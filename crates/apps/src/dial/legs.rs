@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::{Cause, ChannelId, Instant};
-use call::{Chan, ChanEvent, Disposition, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
+use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
 
 use super::sound::Sound;
 use super::{DialOptions, Status, Timeouts, notice_end};
@@ -53,10 +53,6 @@ pub(crate) struct Ringing<'a> {
     sound: Sound,
     /// Who called, when the legs were called.
     caller: PartyId,
-    /// When the legs were called, by both clocks.
-    dialled_at: (Instant, i64),
-    /// How the leg ended that the caller's record is about, when all have refused.
-    pub(crate) last_refusal: Option<Disposition>,
     /// What was dialled to reach the leg that answered: `6001` of `PJSIP/6001`.
     pub(crate) answered_number: String,
 }
@@ -76,8 +72,6 @@ impl<'a> Ringing<'a> {
             heard_by: None,
             sound: Sound::new(&call.chan),
             caller: call.chan.with(|c| c.caller.clone()).unwrap_or_default(),
-            dialled_at: (call.chan.now(), 0),
-            last_refusal: None,
             answered_number: String::new(),
         }
     }
@@ -92,7 +86,6 @@ impl<'a> Ringing<'a> {
                 return Called::CallerStopped(stop);
             }
         }
-        self.freeze_record();
         self.started = self.call.chan.now();
         for entry in std::mem::take(&mut self.legs) {
             self.ring(entry);
@@ -167,37 +160,6 @@ impl<'a> Ringing<'a> {
     fn note_refusal(&mut self, cause: Cause) {
         self.refusals.push(cause);
         let _ = self.call.chan.with(|c| c.last_cause = cause);
-    }
-
-    /// From here on the caller's record names this extension, wherever the dialplan goes after it, and the first leg.
-    fn freeze_record(&mut self) {
-        let party = self.legs.first().map(|entry| entry.leg.chan().name());
-        let call = self.call;
-        self.dialled_at = call.chan.core(|core| {
-            let id = call.chan.id();
-            if let Some(party) = party {
-                core.turn_to_party(id, &party);
-            }
-            if let Some(c) = core.get_mut(id) {
-                let at = (c.location.exten.clone(), c.location.context.clone());
-                c.cdr.dialed.get_or_insert(at);
-            }
-            (core.now, core.services.wall.now_micros())
-        });
-    }
-    /// A leg that rang is gone and others go on: it has a record of its own, and the caller's record is about one of
-    /// those that are left.
-    fn record_leg(&self, leg: &Leg, disposition: Disposition) {
-        let (id, name) = (self.call.chan.id(), leg.chan().name());
-        let next = self.legs.first().map(|entry| entry.leg.chan().name());
-        self.call.chan.core(|core| {
-            core.write_leg_cdr(id, &name, self.dialled_at, disposition);
-            if let (Some(next), Some(channel)) = (next, core.get_mut(id))
-                && *channel.cdr.dst_channel == *name
-            {
-                channel.cdr.dst_channel = next.to_string();
-            }
-        });
     }
 
     /// Starts one call.
@@ -287,13 +249,7 @@ impl<'a> Ringing<'a> {
                 let entry = self.legs.remove(at);
                 let cause =
                     entry.leg.chan().with(|c| c.hangup).ok().flatten().unwrap_or(Cause::NORMAL_CLEARING);
-                let refused = Status::of_cause(cause);
                 let status = super::status_of(cause);
-                if self.legs.is_empty() {
-                    self.last_refusal = Some(refused.disposition());
-                } else {
-                    self.record_leg(&entry.leg, refused.disposition());
-                }
                 self.call.log(Level::Verbose(3), &format!("{} is {status}", entry.target));
                 notice_end(&self.call.chan, &entry.leg, status, None);
                 self.call.note_leg(entry.leg.chan());
@@ -343,8 +299,7 @@ impl<'a> Ringing<'a> {
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
         leave_place(&entry.leg);
-        let elsewhere = (Status::Cancel.name(), Disposition::NoAnswer);
-        self.cancel_all_but(entry.leg.chan().id(), self.options.elsewhere_cause, elsewhere);
+        self.cancel(self.options.elsewhere_cause, Status::Cancel.name());
         self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
@@ -382,7 +337,6 @@ impl<'a> Ringing<'a> {
         let entry = self.legs.remove(at);
         notice_end(&self.call.chan, &entry.leg, Status::Cancel.name(), Some(target));
         self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
-        let name = entry.leg.chan().name();
         let redirecting = self.redirected(&entry.leg, target);
         entry.leg.end(Cause::NORMAL_CLEARING);
         if self.options.ignore_forwards {
@@ -398,12 +352,6 @@ impl<'a> Ringing<'a> {
             return self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE);
         }
         if let Ok(Some(leg)) = self.open(target) {
-            let (id, before, after) = (self.call.chan.id(), name, leg.chan().name());
-            let _ = self.call.chan.core(|core| {
-                let channel = core.get_mut(id).filter(|channel| *channel.cdr.dst_channel == *before)?;
-                channel.cdr.dst_channel = after.to_string();
-                Some(())
-            });
             let _ = leg.chan().with(|c| c.redirecting = redirecting.clone());
             if self.legs.is_empty() {
                 self.show_redirecting(redirecting).await;
@@ -419,27 +367,10 @@ impl<'a> Ringing<'a> {
             });
         });
     }
-    /// Ends every leg that is left; the caller's record stays with the first of them.
+    /// Ends every leg that is left.
     fn cancel(&mut self, cause: Cause, status: &'static str) {
-        if let Some(first) = self.legs.first().map(|entry| entry.leg.chan().id()) {
-            // Nobody has answered: who ended it is who gave up.
-            let gave_up = status == Status::Cancel.name();
-            let disposition = if gave_up { Status::Cancel } else { Status::NoAnswer }.disposition();
-            self.cancel_all_but(first, cause, (status, disposition));
-        }
-    }
-    /// Ends every leg that is left. `kept` is the one that the caller's record is about.
-    fn cancel_all_but(
-        &mut self,
-        kept: ChannelId,
-        cause: Cause,
-        (status, disposition): (&'static str, Disposition),
-    ) {
         for entry in std::mem::take(&mut self.legs) {
             notice_end(&self.call.chan, &entry.leg, status, None);
-            if entry.leg.chan().id() != kept {
-                self.record_leg(&entry.leg, disposition);
-            }
             entry.leg.end(cause);
         }
     }
@@ -522,13 +453,18 @@ pub(crate) fn parting_cause(call: &Call, otherwise: Cause) -> Cause {
 
 /// Calls it, and tells watchers.
 pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
+    begin_as(call, leg, target, target.split_once('/').map_or("", |(_, resource)| resource))
+}
+/// The same; `shown` is what watchers are told was dialled.
+pub(crate) fn begin_as(call: &Call, leg: &Leg, target: &str, shown: &str) -> Result<(), Cause> {
     let caller = &call.chan;
     let id = leg.chan().id();
     let rung_at = caller.with(|c| c.location.clone()).ok().map(Box::new);
     let _ = leg.chan().with(|c| c.rung_at = rung_at);
     let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
-    let dial_string = target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
+    let dial_string = shown.to_owned();
     caller.core(|core| {
+        core.cdr_dial(caller.id(), id);
         core.notice(|core| {
             let dest = core.snapshot(id)?;
             Some(Notice::DialBegin { caller: core.snapshot(caller.id()), dest, dial_string })
@@ -555,13 +491,15 @@ fn hand_down(
     stored: Option<PartyId>,
     shown_as: &'static str,
 ) -> Result<(), Stop> {
-    let (vars, language, (music, music_chosen), account, exten, redirecting) = caller.with(|c| {
+    let (vars, language, (music, music_chosen), accounts, exten, redirecting) = caller.with(|c| {
         let exten = c.location.exten.clone();
         let redirecting = c.redirecting.clone();
         let music = (c.music_class.clone(), c.music_chosen);
-        (c.vars.inherited(), c.language.clone(), music, c.account.clone(), exten, redirecting)
+        let accounts = (c.account.clone(), c.peer_account.clone());
+        (c.vars.inherited(), c.language.clone(), music, accounts, exten, redirecting)
     })?;
-    let before = leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+    let (before, old) = leg.chan().with(|c| (c.caller.clone(), c.account.clone())).unwrap_or_default();
+    let account = account_of_leg(&old, &accounts, shown_as == APP_DIAL);
     let told: Vec<(String, String)> = vars
         .iter()
         .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
@@ -575,9 +513,7 @@ fn hand_down(
     leg.chan().core(|core| {
         let id = leg.chan().id();
         for (variable, value) in told {
-            core.notice(|core| {
-                Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value })
-            });
+            core.notice(|core| Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value }));
         }
     });
     leg.chan().with(|c| {
@@ -585,7 +521,10 @@ fn hand_down(
         if c.music_class.is_empty() || c.music_class == "default" {
             (c.music_class, c.music_chosen) = (music, music_chosen);
         }
-        c.peer_account = account;
+        if !accounts.0.is_empty() {
+            c.peer_account.clone_from(&accounts.0);
+        }
+        c.account.clone_from(&account);
         c.connected = presented;
         c.redirecting = redirecting;
         (c.location.exten, c.location.priority) = (exten.clone(), 1);
@@ -603,9 +542,22 @@ fn hand_down(
         if core.get(id).is_some_and(|channel| channel.caller != before) {
             core.notice_of(id, Notice::NewCallerId);
         }
+        if account != old {
+            core.notice_of(id, |channel| Notice::NewAccountCode { channel, old });
+        }
         core.notice_of(id, Notice::NewConnectedLine);
     });
     Ok(())
+}
+
+/// The account of a leg that has `own`, called by a channel with this account and this of the other party's: what the caller
+/// says of the other party, else with Dial its own; a member of a queue keeps its own when it has one.
+fn account_of_leg(own: &str, (callers, others): &(String, String), dials: bool) -> String {
+    let account = match dials {
+        true => [others.as_str(), callers, own].into_iter().find(|account| !account.is_empty()),
+        false => [own, others].into_iter().find(|account| !account.is_empty()),
+    };
+    account.unwrap_or_default().to_owned()
 }
 
 /// The leg has answered: it stands nowhere in the dialplan from here on.

@@ -140,16 +140,6 @@ impl Status {
             _ => Self::NoAnswer,
         }
     }
-    pub(crate) fn disposition(self) -> Disposition {
-        match self {
-            Self::Answer => Disposition::Answered,
-            Self::Busy => Disposition::Busy,
-            Self::Congestion => Disposition::Congestion,
-            Self::ChanUnavail | Self::InvalidArgs => Disposition::Failed,
-            Self::Cancel => Disposition::Cancel,
-            Self::NoAnswer | Self::DontCall | Self::Torture => Disposition::NoAnswer,
-        }
-    }
 }
 
 const RESULTS: [&str; 11] = [
@@ -215,14 +205,10 @@ async fn dial(call: &Call, text: &str) -> Outcome {
         }
         Called::Refused(status) => {
             finish(call, status);
-            if let Some(own) = ringing.last_refusal {
-                note_disposition(call, own);
-            }
             Ok(Flow::Continue)
         }
         Called::CallerStopped(stop) => {
             finish(call, Status::Cancel);
-            note_disposition(call, Status::Cancel.disposition());
             Err(stop)
         }
         Called::CallerCancelled => {
@@ -287,19 +273,9 @@ pub(crate) fn routine(call: &Call, text: &str) -> Option<String> {
     None
 }
 
-/// Writes the result down: variable and call record.
+/// Writes the result down.
 fn finish(call: &Call, status: Status) {
     call.set("DIALSTATUS", status.name());
-    note_disposition(call, status.disposition());
-}
-
-/// What becomes of a call in its record, unless it is answered.
-fn note_disposition(call: &Call, disposition: Disposition) {
-    let _ = call.chan.with(|channel| {
-        if channel.answered.is_none() {
-            channel.cdr.disposition = disposition;
-        }
-    });
 }
 
 /// Writes a time in seconds into this variable, and in milliseconds into the one with `_MS`.
@@ -314,10 +290,27 @@ pub(crate) fn status_of(cause: Cause) -> &'static str {
     Status::of_cause_in_events(cause).name()
 }
 
+/// How an attempt came out in the caller's record, by the word of DialEnd.
+pub(crate) fn disposition_of(status: &str) -> Disposition {
+    match status {
+        "ANSWER" => Disposition::Answered,
+        "BUSY" => Disposition::Busy,
+        "NOANSWER" => Disposition::NoAnswer,
+        "CANCEL" => Disposition::Cancel,
+        "CONGESTION" => Disposition::Congestion,
+        _ => Disposition::Failed,
+    }
+}
+
 /// Tells watchers that calling a leg has ended.
 pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward: Option<&str>) {
     let (caller_id, dest_id) = (caller.id(), leg.chan().id());
     caller.core(|core| {
+        core.cdr_dialled(caller_id, dest_id, disposition_of(status));
+        let known = core.get_mut(caller_id).map(|caller| &mut caller.cdr.dial_status);
+        if let Some(known) = known.filter(|known| known.is_empty() || status == "ANSWER") {
+            *known = status;
+        }
         core.notice(|core| {
             let dest = core.snapshot(dest_id)?;
             let forward = forward.map(str::to_owned);

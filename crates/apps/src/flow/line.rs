@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::Cause;
-use call::{ChanEvent, ChanState, Disposition, Indication, Level, Stop};
+use call::{ChanEvent, ChanState, Indication, Level, Stop};
 
 use super::rows;
 use crate::call_ctx::args;
@@ -23,12 +23,12 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Ends the call.", "Hangup([causecode])",
         "Ends the call with a Q.850 cause, by number or name (17, USER_BUSY). Without one the cause of the last Dial\n\
          is told, or normal clearing.";
-    "Busy" "pbx_builtins" Run::Story(|call, text| refuse(call, text, "busy", Cause::USER_BUSY, Disposition::Busy)),
+    "Busy" "pbx_builtins" Run::Story(|call, text| refuse(call, text, "busy", Cause::USER_BUSY)),
         "Tells the caller that the line is busy.", "Busy([timeout])",
         "Refuses a call that is not answered as busy; an answered one hears the busy tone for timeout seconds, or until\n\
          it hangs up.";
     "Congestion" "pbx_builtins" Run::Story(|call, text| {
-            refuse(call, text, "congestion", Cause::NORMAL_CIRCUIT_CONGESTION, Disposition::Congestion)
+            refuse(call, text, "congestion", Cause::NORMAL_CIRCUIT_CONGESTION)
         }),
         "Tells the caller that there is no way through.", "Congestion([timeout])",
         "As Busy, with congestion.";
@@ -127,15 +127,10 @@ fn hangup(call: &Call, text: &str) -> Outcome {
     Ok(Flow::Hangup)
 }
 
-fn refuse(call: Call, text: String, tone: &'static str, cause: Cause, disposition: Disposition) -> AppFuture {
+fn refuse(call: Call, text: String, tone: &'static str, cause: Cause) -> AppFuture {
     Box::pin(async move {
         let limit = args::seconds(&text).filter(|limit| !limit.is_zero());
         call.set_cause(cause);
-        call.chan.with(|c| {
-            if c.cdr.disposition != Disposition::Answered {
-                c.cdr.disposition = disposition;
-            }
-        })?;
         call.refuse_with(tone, cause, limit).await?;
         Ok(Flow::Hangup)
     })

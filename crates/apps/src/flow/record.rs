@@ -11,15 +11,12 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Writes an event of the dialplan's own into channel event logging.", "CELGenUserEvent(event-name[,extra])",
         "The event has the type USER_DEFINED and this name, and in its extra what is given here. Nothing is written when cel.conf \
          does not want USER_DEFINED.";
-    "NoCDR" "app_cdr" Run::Now(no_cdr),
-        "Keeps this call out of the call records.", "NoCDR()",
-        "The older form of Set(CDR_PROP(disable)=1).";
     "ResetCDR" "app_cdr" Run::Now(reset),
         "Begins the call record anew.", "ResetCDR([options])",
-        "The record begins at this moment, answered at this moment if the call is answered, and loses the variables of CDR() and the user field. Records that ForkCDR left running begin anew too.\n\noptions:\n  v  keeps the variables and the user field.\n  e  switches a record that NoCDR switched off on again.";
+        "The record begins at this moment, answered at this moment if the call is answered, and loses the variables of CDR() and the user field. Records that ForkCDR left running begin anew too.\n\noptions:\n  v  keeps the variables and the user field.\n  e  switches records that CDR_PROP(disable) switched off on again.";
     "ForkCDR" "app_forkcdr" Run::Now(fork),
         "Begins another call record.", "ForkCDR([options])",
-        "Another record begins, which starts and is answered when the present one did and has its variables. The present one runs on beside it: both are written when the call ends, and CDR() changes both and reads the new one.\n\noptions:\n  a  the new record is answered at this moment, if the call is answered.\n  e  ends the present record.\n  r  the new record begins at this moment; it is answered at this moment, if the call is answered.\n  v  the new record has neither the variables nor the user field of the present one.";
+        "Another record begins, which starts and is answered when the present one did and has its variables. The present one runs on beside it: both are written when the call ends, and CDR() changes both and reads the new one.\n\noptions:\n  a  the new record is answered at this moment, if the call is answered.\n  e  ends the present record.\n  r  the new record begins at this moment; it is answered at this moment, if the call is answered.\n  v  the new record has the variables of the present one.";
 };
 
 fn user_event(call: &Call, text: &str) -> Outcome {
@@ -40,11 +37,6 @@ fn user_event(call: &Call, text: &str) -> Outcome {
     Ok(Flow::Continue)
 }
 
-fn no_cdr(call: &Call, _: &str) -> Outcome {
-    call.chan.with(|c| c.cdr.disabled = true)?;
-    Ok(Flow::Continue)
-}
-
 fn reset(call: &Call, options: &str) -> Outcome {
     call.chan.core(|core| core.reset_cdr(call.chan.id(), options.contains('v')));
     if options.contains('e') {
@@ -57,7 +49,7 @@ fn fork(call: &Call, options: &str) -> Outcome {
     let options = args::nth(&args::split(options), 0).to_owned();
     call.settle();
     let has = |option| options.contains(option);
-    let fork = CdrFork { end: has('e'), answer: has('a'), restart: has('r'), bare: has('v') };
+    let fork = CdrFork { end: has('e'), answer: has('a'), restart: has('r'), keep: has('v') };
     call.chan.core(|core| core.fork_cdr(call.chan.id(), fork));
     if call.chan.with(|c| c.cdr.disabled)? {
         call.log(Level::Debug(1), "the record is switched off; what was forked is so too");

@@ -65,7 +65,7 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "videonativeformat" => {
             c.video_formats.iter().map(|format| format.name()).collect::<Vec<_>>().join("|")
         }
-        "userfield" => c.cdr.user_field.clone(),
+        "userfield" => c.cdr.user_field().to_owned(),
         "appname" | "applicationname" => c.app.to_owned(),
         "appdata" => c.app_data.clone(),
         "transfercapability" => "SPEECH".to_owned(),
@@ -214,7 +214,7 @@ fn qualified(c: &Channel, target: &str) -> String {
     args.map_or_else(|| place.clone(), |args| format!("{place}({args}"))
 }
 
-fn write_account(call: &Call, value: &str) -> Read {
+pub(super) fn write_account(call: &Call, value: &str) -> Read {
     let old = call.chan.with(|c| std::mem::replace(&mut c.account, value.to_owned())).map_err(gone)?;
     call.chan.core(|core| {
         call.settle_in(core);

@@ -13,7 +13,9 @@ const CUSTOM_BYTES_MAX: usize = 4096;
 
 /// `CDR(field[,options])` of a running call: options `u` raw value, `f` seconds with microseconds.
 pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
-    call.settle();
+    if !call.run.ended.get() {
+        call.settle();
+    }
     let record = call.chan.core(|core| core.current_cdr(call.chan.id()));
     let record = record.ok_or_else(|| gone(call::Stop::Hangup))?;
     let zone = |at| call.chan.core(|core| core.services.wall.offset(at, "").seconds);
@@ -97,11 +99,14 @@ pub(super) fn ama_flags(value: &str) -> Option<AmaFlags> {
 pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
     let field = args::nth(&args::split(text), 0).to_owned();
     let key = field.to_ascii_lowercase();
+    call.settle();
+    if key == "accountcode" {
+        return super::channel::write_account(call, value);
+    }
     call.chan
         .with(|c| {
             match key.as_str() {
-                "accountcode" => c.cdr.account = Some(value.to_owned()),
-                "peeraccount" => c.cdr.peer_account = value.to_owned(),
+                "peeraccount" => c.cdr.set_peer_account(value),
                 "userfield" => c.cdr.set_user_field(value),
                 "amaflags" => {
                     c.cdr.ama_flags =
@@ -125,13 +130,13 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
         .map_err(gone)?
 }
 
-/// `CDR_PROP(disable)=1` switches this channel's record off; `CDR_PROP(party_a)` is taken and changes nothing here,
-/// because party A is always who called.
+/// `CDR_PROP(disable)=1` switches this channel's records off until it is 0 again; `CDR_PROP(party_a)=1` makes it party A of
+/// conversations in which neither was dialled.
 pub(super) fn write_prop(call: &Call, text: &str, value: &str) -> Read {
     let item = text.trim().to_ascii_lowercase();
     match item.as_str() {
         "disable" => call.chan.with(|c| c.cdr.disabled = args::is_true(value)).map_err(gone),
-        "party_a" => Ok(()),
+        "party_a" => call.chan.with(|c| c.cdr.is_party_a = args::is_true(value)).map_err(gone),
         _ => Err(unknown(&item)),
     }
 }

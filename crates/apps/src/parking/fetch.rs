@@ -35,7 +35,6 @@ pub(super) async fn fetch(call: &Call, text: &str) -> Outcome {
     let Some(leg) = taken.and_then(|mut legs| legs.pop()) else {
         return nobody(call, "the parked call has just ended").await;
     };
-    chan.core(|core| core.leave_party(chan.id()));
     note_peer(call, leg.chan())?;
     match talk(call, &leg, &settings).await {
         Ok(end) => {

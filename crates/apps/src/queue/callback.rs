@@ -254,7 +254,7 @@ impl Plan {
             macro_name: String::new(),
             rings_first: Some(First { id: self.id, ring: self.kept.ring }),
         };
-        Waiting::new(&call, &asked).run().await
+        Waiting::new(&call, &asked).run().await.0
     }
 }
 

@@ -13,6 +13,7 @@ use core::time::Duration;
 
 use ::queue::{Bounds, CallerId, Closed, Exit, Join, Skills};
 use call::{Chan, Level, PartyId, Presentation, QueuePlace};
+use dialplan::Var;
 
 use crate::call_ctx::args;
 use crate::flow::rows;
@@ -54,8 +55,9 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          d has no effect; that is logged.\n\n\
          Reads QUEUE_PRIO, QUEUE_MAX_PENALTY, QUEUE_MIN_PENALTY, QUEUE_RAISE_PENALTY, MONITOR_FILENAME, MONITOR_OPTIONS, and\n\
          QUEUE_SKILLS: skills that members must have, with the least level of each, as in german=3&sales.\n\
-         Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION,\n\
-         QUEUE_WITHDRAW_INFO, DIALEDPEERNUMBER and what setinterfacevar, setqueuevar and setqueueentryvar of the queue say.";
+         Sets QUEUESTATUS (TIMEOUT FULL JOINEMPTY LEAVEEMPTY CONTINUE WITHDRAW), ABANDONED, QUEUEPOSITION (where it was when it\n\
+         left), QUEUEWAIT, DIALEDTIME and ANSWEREDTIME (seconds; with _MS milliseconds), QUEUE_WITHDRAW_INFO,\n\
+         DIALEDPEERNUMBER and what setinterfacevar, setqueuevar and setqueueentryvar of the queue say.";
 };
 
 /// What the arguments say.
@@ -70,8 +72,17 @@ pub(crate) struct Asked {
     pub(crate) rings_first: Option<callback::First>,
 }
 
+/// How long the caller waited, was called for and talked, seconds and milliseconds.
+const TIMES: [&str; 6] =
+    ["ANSWEREDTIME", "ANSWEREDTIME_MS", "DIALEDTIME", "DIALEDTIME_MS", "QUEUEWAIT", "QUEUEWAIT_MS"];
+
 async fn queue(call: &Call, text: &str) -> Outcome {
-    for variable in ["QUEUESTATUS", "ABANDONED", "QUEUE_WITHDRAW_INFO"] {
+    let _ = call.chan.with(|c| {
+        for variable in ["QUEUESTATUS", "ABANDONED", "QUEUE_WITHDRAW_INFO", "QUEUEPOSITION"] {
+            c.vars.remove(Var::named(variable));
+        }
+    });
+    for variable in TIMES {
         call.set(variable, "");
     }
     let parts = args::split(text);
@@ -132,35 +143,28 @@ async fn queue(call: &Call, text: &str) -> Outcome {
             call.log(Level::Verbose(3), &format!("queue '{}' takes no caller: {status}", asked.queue));
             return Ok(Flow::Continue);
         }
-        Ok(position) => call.set("QUEUEPOSITION", &position.to_string()),
+        Ok(_) => {}
     }
     call.chan.core(|core| {
-        core.leave_party(call.chan.id());
         let Some(c) = core.get_mut(call.chan.id()) else { return };
-        let at = (c.location.exten.clone(), c.location.context.clone());
-        c.cdr.dialed.get_or_insert(at);
         c.queue_place = Some(Box::new(place));
     });
-    let out = Waiting::new(call, &asked).run().await;
+    let (out, sets_variables) = Waiting::new(call, &asked).run().await;
+    if sets_variables {
+        set_queue_variables(call, &asked.queue);
+    }
     match out {
         Out::Ended(outcome) => {
             let _ = call.chan.with(|c| c.queue_place = None);
             outcome
         }
-        Out::Stopped(stop) => {
-            call.set("ABANDONED", "TRUE");
-            Err(stop)
-        }
+        Out::Stopped(stop) => Err(stop),
         Out::Left(exit) => Ok(left(call, &exit)),
         Out::Key(place) => {
-            call.set("ABANDONED", "TRUE");
             call.stand_at(place);
             Ok(Flow::Jumped)
         }
-        Out::HungUp => {
-            call.set("ABANDONED", "TRUE");
-            Ok(Flow::Hangup)
-        }
+        Out::HungUp => Ok(Flow::Hangup),
     }
 }
 
@@ -175,7 +179,6 @@ fn left(call: &Call, exit: &Exit) -> Flow {
         }
         Exit::Abandoned | Exit::Key(_) => "",
     };
-    call.set("ABANDONED", "TRUE");
     call.set("QUEUESTATUS", status);
     Flow::Continue
 }

@@ -5,6 +5,8 @@ use core::time::Duration;
 use ::queue::{End, Exit, Input};
 use call::{BridgeEnd, BridgeLimits, Elsewhere, Leg, Level, Stop};
 
+use dialplan::{Inherit, Var};
+
 use super::callback;
 use super::wait::{Out, Ringing, Waiting};
 use crate::dial::{DialOptions, after};
@@ -24,22 +26,20 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     }
     after::note_peer(call, leg.chan())?;
     if caller.core(|core| core.queues.general().update_cdr) {
-        caller.with(|c| c.cdr.dst_name = Some((*ringing.name).into()))?;
+        caller.with(|c| c.cdr.show_party(&ringing.name))?;
     }
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
-    call.set("DIALEDPEERNUMBER", number);
+    let _ = caller.with(|c| c.vars.set(Var::named("DIALEDPEERNUMBER"), number, Inherit::Never));
     waiting.voice.hush();
-    match &waiting.asked.rings_first {
-        None => caller.answer()?,
-        Some(first) => {
-            if let Err(status) = callback::reach(call, leg.chan(), first.ring).await? {
-                let exit = Exit::Withdrawn(format!("CALLBACK {status}"));
-                waiting.tell(Input::Left(exit.clone()));
-                return Ok(Some(Out::Left(exit)));
-            }
-        }
+    if let Some(first) = &waiting.asked.rings_first
+        && let Err(status) = callback::reach(call, leg.chan(), first.ring).await?
+    {
+        let exit = Exit::Withdrawn(format!("CALLBACK {status}"));
+        waiting.tell(Input::Left(exit.clone()));
+        return Ok(Some(Out::Left(exit)));
     }
     if !waiting.handling.caller_announce.is_empty() {
+        caller.answer()?;
         caller.play(&waiting.handling.caller_announce, "").await?;
     }
     if leg.chan().check().is_err() {
@@ -55,7 +55,11 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         stop_record(waiting).await?;
         return lost(waiting, &leg).await;
     };
+    let position = waiting.position();
     waiting.tell(Input::Connected { bridged });
+    waiting.write_position(position);
+    waiting.write_wait();
+    caller.answer()?;
     if let Some(first) = &waiting.asked.rings_first {
         callback::served(caller, first);
     }
@@ -68,11 +72,14 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     }
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
     leg.chan().core(|core| core.show_outgoing(leg.chan().id(), super::wait::APP_QUEUE));
+    let began = caller.now();
     let end = features::converse(parties, BridgeLimits::default()).await;
+    let talked = caller.now().since(began);
     waiting.tell(Input::Ended(ended(call, &leg, end)));
     if waiting.handling.set_queue_var {
         super::set_queue_variables(call, &waiting.asked.queue);
     }
+    waiting.write_talk(talked);
     let dial = DialOptions {
         go_on: options.go_on,
         callee_goes_on: options.callee_goes_on.clone(),
@@ -110,9 +117,7 @@ async fn prepare(waiting: &Waiting<'_>, leg: &Leg, named: (&str, &str)) -> Resul
         member.play(sound, "").await?;
     }
     // A macro or routine on the member's channel reads them there.
-    for side in [call, &Call::new(member.clone())] {
-        set_variables(waiting, side, named);
-    }
+    set_variables(waiting, [call, &Call::new(member.clone())], named);
     let name =
         if waiting.asked.macro_name.is_empty() { &handling.member_macro } else { &waiting.asked.macro_name };
     if !name.is_empty() && Call::new(member.clone()).run_macro(name, "").await? == Flow::Hangup {
@@ -163,15 +168,20 @@ async fn report_hold(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What `setinterfacevar`, `setqueueentryvar` and `setqueuevar` ask for, on one of the two channels.
-fn set_variables(waiting: &Waiting<'_>, side: &Call, (interface, name): (&str, &str)) {
+/// What `setinterfacevar`, `setqueueentryvar` and `setqueuevar` ask for, on both channels.
+fn set_variables(waiting: &Waiting<'_>, sides: [&Call; 2], (interface, name): (&str, &str)) {
     let (caller, handling) = (&waiting.call.chan, &waiting.handling);
+    let set_all = |rows: &[(&str, String)]| {
+        for side in sides {
+            rows.iter().for_each(|(variable, value)| side.set(variable, value));
+        }
+    };
     if handling.set_interface_var
         && let Some(member) =
             caller.core(|core| core.queues.get(&waiting.asked.queue)?.member(interface).cloned())
     {
         let flag = |is: bool| u8::from(is).to_string();
-        for (variable, value) in [
+        set_all(&[
             ("MEMBERINTERFACE", interface.to_owned()),
             ("MEMBERNAME", name.to_owned()),
             ("MEMBERCALLS", member.calls.to_string()),
@@ -179,9 +189,7 @@ fn set_variables(waiting: &Waiting<'_>, side: &Call, (interface, name): (&str, &
             ("MEMBERPENALTY", member.penalty.to_string()),
             ("MEMBERDYNAMIC", flag(member.membership == ::queue::Membership::Dynamic)),
             ("MEMBERREALTIME", flag(member.membership == ::queue::Membership::Realtime)),
-        ] {
-            side.set(variable, &value);
-        }
+        ]);
     }
     if handling.set_entry_var {
         let entry = caller.core(|core| {
@@ -189,12 +197,13 @@ fn set_variables(waiting: &Waiting<'_>, side: &Call, (interface, name): (&str, &
             Some((entry.waited(core.now), entry.original))
         });
         if let Some((hold, original)) = entry {
-            side.set("QEHOLDTIME", &hold.to_string());
-            side.set("QEORIGINALPOS", &original.to_string());
+            set_all(&[("QEHOLDTIME", hold.to_string()), ("QEORIGINALPOS", original.to_string())]);
         }
     }
     if handling.set_queue_var {
-        super::set_queue_variables(side, &waiting.asked.queue);
+        for side in sides {
+            super::set_queue_variables(side, &waiting.asked.queue);
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! A caller waits: the machine's orders are carried out, and what happens is told to it.
 
+use core::time::Duration;
 use std::rc::Rc;
 
 use ::queue::{Exit, Handling, Input, Offer, Order, Refusal};
-use base::{Cause, ChannelId, Digit};
-use call::{Chan, ChanEvent, Leg, Level, Stop};
+use base::{Cause, ChannelId, Digit, Instant};
+use call::{Chan, ChanEvent, Leg, Level, Notice, Stop};
 
 use super::voice::{Background, Voice};
 use super::{Asked, talk};
-use crate::dial::{legs, notice_end, status_of};
+use crate::dial::{legs, notice_end, status_of, write_time};
 use crate::pbx::Place;
 use crate::{Call, Flow, Outcome};
 
@@ -46,6 +47,10 @@ pub(super) struct Waiting<'a> {
     legs: Vec<Ringing>,
     digits: String,
     forwards: u32,
+    /// When the caller has joined.
+    joined: Instant,
+    /// Where the caller was when it last waited.
+    place: Option<usize>,
 }
 
 /// What watchers see on a member's leg.
@@ -63,17 +68,73 @@ impl<'a> Waiting<'a> {
             () => Background::Music(class),
         };
         let voice = Voice::new(&call.chan, background);
-        Self { call, asked, handling, voice, legs: Vec::new(), digits: String::new(), forwards: 0 }
+        let joined = call.chan.now();
+        Self {
+            call,
+            asked,
+            handling,
+            voice,
+            legs: Vec::new(),
+            digits: String::new(),
+            forwards: 0,
+            joined,
+            place: None,
+        }
     }
-    pub(super) async fn run(mut self) -> Out {
-        match self.wait().await {
+    /// How it ended, and whether the variables of the queue are to be set once more.
+    pub(super) async fn run(mut self) -> (Out, bool) {
+        let out = match self.wait().await {
             Ok(out) => out,
             Err(stop) => {
-                self.tell(Input::Left(Exit::Abandoned));
-                self.let_be(legs::parting_cause(self.call, self.cancel_cause()));
+                self.let_be(legs::parting_cause(self.call, self.cancel_cause()), "CANCEL");
+                self.abandons();
+                self.leaves(Exit::Abandoned);
                 Out::Stopped(stop)
             }
+        };
+        (out, self.handling.set_queue_var)
+    }
+    /// The caller goes without having talked to anybody.
+    fn abandons(&self) {
+        self.write_unanswered();
+        self.call.set("ABANDONED", "TRUE");
+        if self.handling.set_queue_var {
+            super::set_queue_variables(self.call, &self.asked.queue);
         }
+    }
+    /// Tells the queue that the caller goes by itself.
+    fn leaves(&self, exit: Exit) {
+        let position = self.position();
+        self.tell(Input::Left(exit));
+        self.write_position(position);
+    }
+    /// Where the caller is in the queue.
+    pub(super) fn position(&self) -> Option<usize> {
+        let id = self.call.chan.id();
+        self.call.chan.core(|core| {
+            let (queue, _) = core.queues.caller(id)?;
+            queue.callers().iter().position(|caller| caller.channel == id).map(|place| place + 1)
+        })
+    }
+    pub(super) fn write_position(&self, position: Option<usize>) {
+        if let Some(position) = position {
+            self.call.set("QUEUEPOSITION", &position.to_string());
+        }
+    }
+    /// How long the caller has waited, in whole seconds as the queue counts.
+    pub(super) fn write_wait(&self) {
+        let waited = self.call.chan.now().since(self.joined).as_secs();
+        write_time(self.call, "QUEUEWAIT", Some(Duration::from_secs(waited)));
+    }
+    /// How long it was called for, until now, and how long it talked.
+    pub(super) fn write_talk(&self, talked: Duration) {
+        write_time(self.call, "ANSWEREDTIME", Some(talked));
+        write_time(self.call, "DIALEDTIME", Some(self.call.chan.now().since(self.joined)));
+    }
+    fn write_unanswered(&self) {
+        self.write_wait();
+        write_time(self.call, "DIALEDTIME", Some(self.call.chan.now().since(self.joined)));
+        write_time(self.call, "ANSWEREDTIME", Some(Duration::ZERO));
     }
     async fn wait(&mut self) -> Result<Out, Stop> {
         let caller = self.call.chan.clone();
@@ -84,6 +145,7 @@ impl<'a> Waiting<'a> {
                     return Ok(Out::Left(exit));
                 }
             }
+            self.place = self.position();
             let mut ids = vec![caller.id()];
             ids.extend(self.legs.iter().map(|ringing| ringing.leg.chan().id()));
             let Some((id, heard)) = Chan::any(caller.shard(), &ids, None).await else { continue };
@@ -108,9 +170,10 @@ impl<'a> Waiting<'a> {
                 for offer in offers {
                     self.ring(&offer).await?;
                 }
+                self.show_one().await;
             }
             Order::LetBe => {
-                self.let_be(self.cancel_cause());
+                self.let_be(self.cancel_cause(), "NOANSWER");
                 self.background().await?;
             }
             // Nobody listens yet.
@@ -124,10 +187,9 @@ impl<'a> Waiting<'a> {
             }
             Order::Skills(skills) => self.call.set("QUEUE_SKILLS", &skills.to_string()),
             Order::Leave(exit) => {
-                self.let_be(self.cancel_cause());
-                if self.handling.set_queue_var {
-                    super::set_queue_variables(self.call, &self.asked.queue);
-                }
+                self.let_be(self.cancel_cause(), "CANCEL");
+                self.abandons();
+                self.write_position(self.place);
                 return Ok(Some(exit));
             }
         }
@@ -178,15 +240,12 @@ impl<'a> Waiting<'a> {
     }
     fn begin(&mut self, interface: Rc<str>, name: Rc<str>, target: &str, leg: Leg) {
         let channel = leg.chan().id();
-        match legs::begin(self.call, &leg, target) {
-            Ok(()) => {
-                if self.tell(Input::Calling { interface: interface.clone(), channel }) {
-                    self.legs.push(Ringing { interface, name, leg });
-                } else {
-                    // The queue has decided otherwise meanwhile.
-                    self.end_leg(leg, Cause::NONE);
-                }
-            }
+        if !self.tell(Input::Calling { interface: interface.clone(), channel }) {
+            // The queue has decided otherwise meanwhile.
+            return leg.end(Cause::NONE);
+        }
+        match legs::begin_as(self.call, &leg, target, target) {
+            Ok(()) => self.legs.push(Ringing { interface, name, leg }),
             Err(cause) => {
                 leg.end(cause);
                 self.refuse(&interface, refusal_of(cause));
@@ -200,12 +259,33 @@ impl<'a> Waiting<'a> {
         notice_end(&self.call.chan, &leg, "CANCEL", None);
         leg.end(cause);
     }
-    /// Lets all phones be that ring.
-    pub(super) fn let_be(&mut self, cause: Cause) {
+    /// Lets all phones be that ring: how it came out, and that they are called no more.
+    pub(super) fn let_be(&mut self, cause: Cause, status: &'static str) {
         self.forwards = 0;
+        self.tell_legs(status);
         for ringing in std::mem::take(&mut self.legs) {
             self.end_leg(ringing.leg, cause);
         }
+    }
+    fn tell_legs(&self, status: &'static str) {
+        for ringing in &self.legs {
+            notice_end(&self.call.chan, &ringing.leg, status, None);
+        }
+    }
+    /// The caller's side learns who rings when only one does, unless it is not to.
+    async fn show_one(&self) {
+        if let ([ringing], false) = (self.legs.as_slice(), self.asked.options.ignore_parties) {
+            let party = ringing.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+            self.call.chan.connect_line(party).await;
+        }
+    }
+    fn state(&self, id: ChannelId, status: &'static str) {
+        let caller = self.call.chan.id();
+        self.call.chan.core(|core| {
+            core.notice(|core| {
+                Some(Notice::DialState { caller: core.snapshot(caller), dest: core.snapshot(id)?, status })
+            });
+        });
     }
 
     async fn caller_event(&mut self, event: ChanEvent) -> Result<Option<Out>, Stop> {
@@ -224,8 +304,9 @@ impl<'a> Waiting<'a> {
     /// A digit that leads out of the queue, or may become part of a number that does.
     fn pressed(&mut self, digit: Digit) -> Option<Out> {
         if self.asked.options.caller_rights.disconnect && digit.to_char() == '*' && !self.legs.is_empty() {
-            self.tell(Input::Left(Exit::Abandoned));
-            self.let_be(self.cancel_cause());
+            self.let_be(self.cancel_cause(), "CANCEL");
+            self.abandons();
+            self.leaves(Exit::Abandoned);
             return Some(Out::HungUp);
         }
         let context = self.handling.context.clone();
@@ -238,8 +319,9 @@ impl<'a> Waiting<'a> {
         self.digits.push(digit.to_char());
         if self.call.exists(&context, &self.digits) {
             let exten = std::mem::take(&mut self.digits);
-            self.tell(Input::Left(Exit::Key(exten.clone())));
-            self.let_be(self.cancel_cause());
+            self.let_be(self.cancel_cause(), "CANCEL");
+            self.write_unanswered();
+            self.leaves(Exit::Key(exten.clone()));
             return Some(Out::Key(Place::find(self.call, &context, &exten, 1)));
         }
         if !self.call.can_match(&context, &self.digits) {
@@ -274,9 +356,14 @@ impl<'a> Waiting<'a> {
             }
             Ok(ChanEvent::Answered) => return self.answered(at).await,
             Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target).await?,
-            Ok(ChanEvent::Ringing) if self.asked.options.ring_when_ringing => {
-                self.voice.change(Background::Ringing).await?;
+            Ok(ChanEvent::Ringing) => {
+                self.state(id, "RINGING");
+                if self.asked.options.ring_when_ringing {
+                    self.voice.change(Background::Ringing).await?;
+                }
             }
+            Ok(ChanEvent::Progress) => self.state(id, "PROGRESS"),
+            Ok(ChanEvent::Proceeding) => self.state(id, "PROCEEDING"),
             Ok(_) => {}
         }
         Ok(None)
@@ -304,7 +391,16 @@ impl<'a> Waiting<'a> {
             return Ok(None);
         }
         notice_end(&self.call.chan, &ringing.leg, "ANSWER", None);
-        self.let_be(Cause::ANSWERED_ELSEWHERE);
+        if !self.legs.is_empty() {
+            self.tell_legs("CANCEL");
+            if !self.asked.options.ignore_parties {
+                let party = ringing.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+                self.call.chan.connect_line(party).await;
+            }
+            for other in std::mem::take(&mut self.legs) {
+                self.end_leg(other.leg, Cause::ANSWERED_ELSEWHERE);
+            }
+        }
         self.voice.only_background().await?;
         self.background().await?;
         talk::converse(self, ringing).await

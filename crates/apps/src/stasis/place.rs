@@ -32,6 +32,9 @@ impl Stay<'_> {
         }
         let Placing { caller, timeout } = placing;
         chan.core(|core| {
+            if let Some(caller) = caller {
+                core.cdr_dial(caller, id);
+            }
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;
                 let dial_string = dest.name.rsplit_once('-').map_or(&*dest.name, |(name, _)| name);
@@ -88,6 +91,9 @@ impl Stay<'_> {
         let id = self.id();
         let Some(Placed { caller, .. }) = self.placed.take() else { return };
         self.chan.core(|core| {
+            if let Some(caller) = caller {
+                core.cdr_dialled(caller, id, crate::dial::disposition_of(status));
+            }
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;
                 Some(Notice::DialEnd { caller, dest, status, forward: None })

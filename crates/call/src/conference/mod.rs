@@ -449,7 +449,10 @@ impl Core {
         let of_programs = is_room_of_programs(name);
         let bridge = match self.stasis_bridge_of_room(name) {
             Some((uid, name, holds)) => self.bridge_create(BridgeUse::Program { holds }, &name, Some(&uid)),
-            None => self.bridge_create(BridgeUse::Conference, name, None),
+            None => {
+                self.touched_devices.push(format!("confbridge:{name}"));
+                self.bridge_create(BridgeUse::Conference, name, None)
+            }
         };
         if of_programs {
             self.stasis_room_made(bridge);
@@ -555,6 +558,9 @@ impl Core {
             let conference = name.clone();
             let of_programs = is_room_of_programs(&name);
             self.notice(|_| (!of_programs).then_some(Notice::ConferenceEnd { conference, bridge, seen }));
+            if !of_programs {
+                self.touched_devices.push(format!("confbridge:{name}"));
+            }
             self.bridge_destroy(bridge);
         } else {
             if was_marked {

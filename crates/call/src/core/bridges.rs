@@ -83,7 +83,9 @@ impl Core {
     /// Whether a channel and another one hear each other without anybody between them, so that nobody hears of digits.
     pub(crate) fn is_in_native_pair(&self, id: ChannelId) -> bool {
         let bridge = self.get(id).and_then(|channel| channel.bridge);
-        bridge.and_then(|bridge| self.bridge_entry(bridge)).is_some_and(|entry| entry.technology == "native_rtp")
+        bridge
+            .and_then(|bridge| self.bridge_entry(bridge))
+            .is_some_and(|entry| entry.technology == "native_rtp")
     }
     fn is_native_pair(&self, a: ChannelId, b: ChannelId) -> bool {
         let (Some(one), Some(two)) = (self.get(a), self.get(b)) else { return false };
@@ -177,7 +179,8 @@ impl Core {
     /// Whoever was sent to somebody has arrived: who sent it is of no use any more.
     pub(crate) fn forget_transfer(&mut self, id: ChannelId) {
         for name in ["BLINDTRANSFER", "ATTENDEDTRANSFER"] {
-            let is_set = |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
+            let is_set =
+                |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
             if self.get(id).is_some_and(is_set) {
                 self.set_variable(id, name, "");
             }
@@ -197,7 +200,9 @@ impl Core {
             channel.bridge = Some(bridge);
         }
         self.regroup(id);
-        self.note_talk(id, false);
+        if !self.bridge_holds(bridge) {
+            self.cdr_enter(bridge, id);
+        }
         self.advance(id, Advance::Connected);
         if count > 2 {
             self.bridge_chooses(bridge);
@@ -247,7 +252,9 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.bridge = None;
         }
-        self.note_talk(id, true);
+        if !self.bridge_holds(bridge) {
+            self.cdr_leave(bridge, id);
+        }
         self.regroup(id);
         self.notice(|core| {
             Some(Notice::BridgeLeave { bridge: core.bridge_snapshot(bridge)?, channel: core.snapshot(id)? })
@@ -291,6 +298,53 @@ impl Core {
             self.free_bridges.push(bridge.slot);
             self.notice(|_| Some(Notice::BridgeDestroy { bridge: shown }));
         }
+    }
+    /// A channel waits with others, each for somebody: watchers see them in a bridge, which is made for the first. They talk
+    /// to nobody there, so it is not the bridge of the channel.
+    pub fn hold_enter(&mut self, used_for: BridgeUse, name: &str, id: ChannelId) {
+        let found =
+            self.alive_bridges().find(|(_, entry)| entry.used_for == used_for && *entry.name == *name);
+        let bridge = match found.map(|(bridge, _)| bridge) {
+            Some(bridge) => bridge,
+            None => self.bridge_create(used_for, name, None),
+        };
+        let Some(entry) = self.bridge_mut(bridge).filter(|entry| !entry.members.contains(&id)) else {
+            return;
+        };
+        entry.members.push(id);
+        self.notice(|core| {
+            Some(Notice::BridgeEnter {
+                bridge: core.bridge_snapshot(bridge)?,
+                channel: core.snapshot(id)?,
+                instead_of: None,
+            })
+        });
+        self.log_bridge(CelKind::BridgeEnter, bridge, id);
+    }
+    /// It waits there no more. The bridges of agents and of parking lots stay.
+    pub fn hold_leave(&mut self, id: ChannelId) {
+        let waits = |entry: &Bridge| {
+            matches!(entry.used_for, BridgeUse::Agents | BridgeUse::Parking | BridgeUse::Waiting)
+                && entry.members.contains(&id)
+        };
+        let Some(bridge) = self.alive_bridges().find(|(_, entry)| waits(entry)).map(|(bridge, _)| bridge)
+        else {
+            return;
+        };
+        let Some(entry) = self.bridge_mut(bridge) else { return };
+        entry.members.retain(|member| *member != id);
+        let is_over = entry.members.is_empty() && entry.used_for == BridgeUse::Waiting;
+        self.notice(|core| {
+            Some(Notice::BridgeLeave { bridge: core.bridge_snapshot(bridge)?, channel: core.snapshot(id)? })
+        });
+        self.log_bridge(CelKind::BridgeExit, bridge, id);
+        if is_over {
+            self.bridge_destroy(bridge);
+        }
+    }
+    /// Whether those who are in a bridge wait there and do not talk to each other.
+    pub(crate) fn bridge_holds(&self, bridge: BridgeId) -> bool {
+        self.bridge_entry(bridge).is_none_or(|entry| entry.technology == "holding_bridge")
     }
     /// Whether digits are waited for in a bridge of two; `None` for any other bridge.
     pub(crate) fn bridge_pair(&self, bridge: BridgeId) -> Option<bool> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, PlayId, StreamId};
 
 use super::{Advance, Core};
-use crate::{ChanState, CdrState, Channel, NewChannel, Notice, Snapshot};
+use crate::{CdrState, Channel, NewChannel, Notice, Snapshot};
 
 /// Most channels at once; bounds the slab whatever `maxcalls` says.
 const CHANNELS_MAX: usize = 1 << 18;
@@ -148,14 +148,11 @@ impl Core {
             self.calls += 1;
         }
         self.by_name.insert(name, id);
+        self.cdr_begin(id);
         self.notice_of(id, Notice::NewChannel);
         self.log_start(id);
         if let Some(channel) = self.get_mut(id) {
             channel.ani = channel.caller.number.clone();
-        }
-        // One that is down has begun nothing yet, and the halves of a Local channel begin together.
-        if self.get(id).is_some_and(|channel| channel.state != ChanState::Down && !channel.is_local()) {
-            self.touch_device(id);
         }
         Some(id)
     }
@@ -185,16 +182,12 @@ impl Core {
     /// A dialplan begins to run on the channel. One that we called and that has answered is a party with a record of its
     /// own from here on.
     pub fn enter_pbx(&mut self, id: ChannelId) {
-        let (now, wall) = (self.now, self.services.wall.now_micros());
         let Some(channel) = self.get_mut(id).filter(|c| !c.has_pbx) else { return };
         channel.has_pbx = true;
-        if channel.outgoing && channel.answered.is_some() {
-            channel.cdr.answer.get_or_insert((now, wall));
-            channel.cdr.disposition = crate::Disposition::Answered;
-        }
         if channel.outgoing {
             self.calls += 1;
         }
+        self.cdr_own(id);
         self.calls_processed += 1;
     }
     /// The channel of this exact name; or of this UNIQUEID.
@@ -228,6 +221,7 @@ impl Core {
 
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
+        self.hold_leave(id);
         self.conference_leave(id);
         self.stasis_leave(id);
         self.agent_gone(id);
@@ -237,7 +231,7 @@ impl Core {
         self.end_transactions(id);
         self.advance(id, Advance::Failed(self.get(id).map_or(Cause::NONE, |c| c.last_cause)));
         let cause = self.get(id).and_then(|c| c.hangup).unwrap_or(Cause::NORMAL_CLEARING);
-        self.finish_cdr(id);
+        self.cdr_end(id);
         self.monitor_end(id);
         self.spy_end(id);
         self.spied_changed(id);

@@ -17,14 +17,10 @@ impl Core {
     /// The channel is answered (driver, for outgoing ones; [`Shard::answer`](crate::Shard::answer) for incoming ones).
     pub fn answered(&mut self, id: ChannelId) {
         let now = self.now;
-        let wall = self.services.wall.now_micros();
         let Some(channel) = self.get_mut(id) else { return };
         if channel.answered.is_none() {
             channel.answered = Some(now);
-            if !channel.outgoing || channel.has_pbx {
-                channel.cdr.answer = Some((now, wall));
-                channel.cdr.disposition = crate::Disposition::Answered;
-            }
+            self.cdr_answered(id);
             self.log_event(CelKind::Answer, id, |_| Vec::new());
             self.listen_for_fax(id, None);
             self.fill_silence(id);
@@ -154,7 +150,8 @@ impl Core {
         let (application, data, bridge) = (channel.app, channel.app_data.clone(), channel.bridge);
         let waiter = channel.waiter;
         self.woken.extend(waiter);
-        if application.is_empty() || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
+        if application.is_empty()
+            || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
         {
             return;
         }

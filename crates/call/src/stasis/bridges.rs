@@ -270,9 +270,6 @@ impl Core {
         if bridge.members.len() >= MEMBERS_MAX {
             return Err(StasisError::full());
         }
-        let mixes = bridge.kind == BridgeKind::Mixing;
-        let partners: Vec<ChannelId> =
-            bridge.members.iter().filter(|_| mixes).map(|member| member.channel).collect();
         let muted = match bridge.kind {
             BridgeKind::Mixing => member.is_muted,
             BridgeKind::Holding => !member.announces,
@@ -284,12 +281,6 @@ impl Core {
         let guest =
             Guest { seat: Seat { mixing, ..Seat::default() }, is_of_program: true, ..Guest::default() };
         let profile = Arc::new(BridgeProfile::default());
-        match partners.as_slice() {
-            [] => {}
-            [other] => self.note_pair(*other, channel, false),
-            // Among several there is no other party that a record could be about.
-            _ => self.part_from_party(channel),
-        }
         self.conference_enter(&room_of(id), channel, guest, &profile)
             .map_err(|_| StasisError::Unprocessable("the channel has no media, or is elsewhere".into()))?;
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return Err(StasisError::no_bridge()) };

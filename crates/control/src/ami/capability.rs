@@ -60,7 +60,6 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "Milliwatt",
     "Morsecode",
     "MusicOnHold",
-    "NoCDR",
     "NoOp",
     "Page",
     "Park",

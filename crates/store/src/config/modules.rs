@@ -42,7 +42,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_agent_pool", &[A("AgentLogin"), A("AgentRequest"), F("AGENT")]),
     ("app_amd", &[A("AMD")]),
     ("app_authenticate", &[A("Authenticate")]),
-    ("app_cdr", &[A("NoCDR"), A("ResetCDR")]),
+    ("app_cdr", &[A("ResetCDR")]),
     ("app_forkcdr", &[A("ForkCDR")]),
     ("app_celgenuserevent", &[A("CELGenUserEvent")]),
     ("app_chanisavail", &[A("ChanIsAvail")]),
