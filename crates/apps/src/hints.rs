@@ -155,6 +155,9 @@ pub struct HintRow {
     pub state: DeviceState,
 }
 
+/// Most devices whose last state is remembered while nobody asks for them: more than a large site has.
+const DEVICES_KEPT: usize = 65_536;
+
 /// All hints of the dialplan in force, with the states that were last told.
 #[derive(Default)]
 pub struct Hints {
@@ -311,8 +314,10 @@ impl Hints {
             return;
         }
         let state = device_state(shard, &device);
-        let before = if hinted.is_none() && is_idle(state) {
-            // Forgotten while idle, so that names made up by callers (Local channels) do not pile up.
+        // Names made up by callers (Local channels) would pile up: they are forgotten while idle, and watchers are told of them
+        // each time.
+        let is_made_up = key.starts_with("local/") || self.devices.len() >= DEVICES_KEPT;
+        let before = if hinted.is_none() && is_idle(state) && is_made_up {
             self.devices.remove(&key)
         } else {
             self.devices.insert(key, state)

@@ -196,6 +196,7 @@ impl SipDriver {
                 }
                 let told = message.as_ref().and_then(reason_of);
                 let cause = match reason {
+                    End::Bye if told.is_none() => return self.over_unsaid(core, dialog, "SIP BYE"),
                     End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
                     End::NoAck | End::PeerLost => Cause::RECOVERY_ON_TIMER_EXPIRE,
                     End::Abandoned => Cause::CALL_REJECTED,
@@ -240,6 +241,15 @@ impl SipDriver {
         self.legs.unbind(dialog);
         if let Some(leg) = self.legs.get(handle) {
             core.remote_hangup(leg.channel, cause, source);
+        }
+    }
+
+    /// The same where nobody says why.
+    fn over_unsaid(&mut self, core: &mut Core, dialog: DialogId, source: &str) {
+        let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        self.legs.unbind(dialog);
+        if let Some(leg) = self.legs.get(handle) {
+            core.remote_end(leg.channel, source);
         }
     }
 
