@@ -202,7 +202,7 @@ struct Sounding<'a>(&'a Chan);
 
 impl Drop for Sounding<'_> {
     fn drop(&mut self) {
-        self.0.stop_sound();
+        self.0.stop_music();
     }
 }
 

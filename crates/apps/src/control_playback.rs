@@ -1,9 +1,7 @@
 //! `ControlPlayback`: sounds that their listener, or a manager, moves about in.
 
-use std::sync::Arc;
-
-use base::{Clip, Digit};
-use call::{ChanEvent, Level, Steer, Steered, Stop};
+use base::Digit;
+use call::{ChanEvent, Level, Prompt, Steer, Steered, Stop};
 
 use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
@@ -71,14 +69,14 @@ impl Keys {
 
 /// A place in a clip, by time.
 pub(crate) struct Cursor {
-    clip: Arc<Clip>,
+    clip: Prompt,
     skip_ms: u64,
 }
 
 impl Cursor {
     /// A clip in which keys move by `skip_ms`.
-    pub(crate) fn new(clip: Arc<Clip>, skip_ms: u64) -> Self {
-        Self { clip, skip_ms }
+    pub(crate) fn new(clip: impl Into<Prompt>, skip_ms: u64) -> Self {
+        Self { clip: clip.into(), skip_ms }
     }
     /// Granules of the clip's format in a time.
     pub(crate) fn bytes(&self, ms: u64) -> usize {
@@ -126,16 +124,16 @@ async fn control_playback(call: &Call, args: &str) -> Outcome {
     let options = dialplan::Options::parse(arg(7), "o");
     let mut start_ms = options.arg('o').and_then(|text| text.trim().parse().ok()).unwrap_or(0_u64);
     call.answer_for_sound().await?;
-    let (mut status, mut reached, mut key) = ("SUCCESS", 0, None);
+    let (mut status, mut reached, mut key) = ("SUCCESS", None, None);
     for file in files.split('&').map(str::trim).filter(|file| !file.is_empty()).take(FILES_MAX) {
         let Some(clip) = call.chan.clip(file).await? else {
-            status = "ERROR";
+            (status, reached) = ("ERROR", Some(0));
             continue;
         };
         let cursor = Cursor { clip, skip_ms };
         let start = cursor.bytes(core::mem::take(&mut start_ms)).min(cursor.clip.data.len());
         let (end, offset) = one_file(call, &cursor, start, &keys).await?;
-        reached = cursor.ms(offset);
+        reached = Some(cursor.ms(offset)).filter(|_| !matches!(end, End::Finished));
         match end {
             End::Finished => {}
             End::Failed => status = "ERROR",
@@ -150,10 +148,13 @@ async fn control_playback(call: &Call, args: &str) -> Outcome {
     Ok(Flow::Continue)
 }
 
-fn tell(call: &Call, status: &str, reached_ms: u64, key: Option<Digit>) {
+/// Sets the variables; `reached_ms` is where it was stopped.
+fn tell(call: &Call, status: &str, reached_ms: Option<u64>, key: Option<Digit>) {
     call.set("CPLAYBACKSTATUS", status);
-    call.set("CPLAYBACKOFFSET", &reached_ms.to_string());
-    call.set("CPLAYBACKSTOPKEY", &key.map(|digit| digit.to_char().to_string()).unwrap_or_default());
+    if let Some(key) = key {
+        call.set("CPLAYBACKSTOPKEY", &key.to_char().to_string());
+    }
+    call.set("CPLAYBACKOFFSET", &reached_ms.map_or("-1".to_owned(), |ms| ms.to_string()));
 }
 
 fn skip_of(text: &str) -> u64 {
@@ -161,16 +162,16 @@ fn skip_of(text: &str) -> u64 {
 }
 
 /// Plays one file with these keys (stop, pause, restart, forward, back) and sets the same variables. The key that stopped
-/// it, and the milliseconds into the file where it ended; `None`: it cannot be played.
+/// it, and the milliseconds into the file where it was stopped; `None`: it cannot be played.
 pub(crate) async fn one(
     call: &Call,
     file: &str,
     skip_ms: &str,
     start_ms: &str,
     keys: [String; 5],
-) -> Result<Option<(Option<Digit>, u64)>, Stop> {
+) -> Result<Option<(Option<Digit>, Option<u64>)>, Stop> {
     let Some(clip) = call.chan.clip(file).await? else {
-        tell(call, "ERROR", 0, None);
+        tell(call, "ERROR", Some(0), None);
         return Ok(None);
     };
     let cursor = Cursor { clip, skip_ms: skip_of(skip_ms) };
@@ -181,7 +182,7 @@ pub(crate) async fn one(
         End::Failed => ("ERROR", None),
         End::Stopped(by) => (if by.is_some() { "USERSTOPPED" } else { "REMOTESTOPPED" }, by),
     };
-    let reached = cursor.ms(offset);
+    let reached = Some(cursor.ms(offset)).filter(|_| status != "SUCCESS");
     tell(call, status, reached, key);
     Ok((status != "ERROR").then_some((key, reached)))
 }
@@ -190,7 +191,7 @@ pub(crate) async fn one(
 /// which are no steering ones: that key.
 pub(crate) async fn steer(
     call: &Call,
-    clip: Arc<Clip>,
+    clip: Prompt,
     skip_ms: u64,
     keys: [String; 5],
     stop: &str,
@@ -204,9 +205,16 @@ pub(crate) async fn steer(
 }
 
 async fn one_file(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Result<(End, usize), Stop> {
-    let mut from = start;
+    let ended = moved_about(call, cursor, start, keys).await;
+    call.chan.end_prompt();
+    ended
+}
+
+async fn moved_about(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Result<(End, usize), Stop> {
+    let (mut from, mut prompt) = (start, cursor.clip.clone());
     loop {
-        let (steer, by, offset) = match call.chan.play_steered(cursor.clip.clone(), from, &keys.all).await? {
+        let heard = call.chan.play_steered(prompt, from, &keys.all).await?;
+        let (steer, by, offset) = match heard {
             Steered::Finished(offset) => return Ok((End::Finished, offset)),
             Steered::Failed => return Ok((End::Failed, from)),
             Steered::Asked(steer, offset) => (steer, None, offset),
@@ -215,9 +223,18 @@ async fn one_file(call: &Call, cursor: &Cursor, start: usize, keys: &Keys) -> Re
                 None => return Ok((End::Stopped(Some(digit)), offset)),
             },
         };
+        let paused = (steer == Steer::Pause).then_some(());
         let (steer, by) = match steer {
-            Steer::Pause => rest(call, keys).await?,
+            Steer::Pause => {
+                call.chan.end_prompt();
+                rest(call, keys).await?
+            }
             other => (other, by),
+        };
+        // Winding is no new beginning, but for one who has paused.
+        prompt = match steer {
+            Steer::Forward | Steer::Reverse if paused.is_none() => cursor.clip.continued(),
+            _ => cursor.clip.clone(),
         };
         if steer == Steer::Stop {
             return Ok((End::Stopped(by), offset));

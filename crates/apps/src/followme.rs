@@ -5,12 +5,11 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use base::{Cause, ChannelId, Clip, Instant, PlayId};
+use base::{Cause, ChannelId, Instant, PlayId};
 use call::features::Rights;
 use call::followme::{Profile, Step};
-use call::{BridgeLimits, Chan, ChanEvent, ChanState, Indication, Leg, Level, Stop};
+use call::{BridgeLimits, Chan, ChanEvent, ChanState, Indication, Leg, Level, Prompt, Stop};
 use dialplan::Options;
 
 use crate::call_ctx::args;
@@ -109,7 +108,7 @@ impl Drop for Meanwhile<'_> {
 enum Stage {
     Rings,
     /// It hears this, and then what is left.
-    Hears(PlayId, VecDeque<Arc<Clip>>),
+    Hears(PlayId, VecDeque<Prompt>),
     /// It has heard all and may still press a key.
     Decides(Instant),
 }
@@ -296,7 +295,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
     /// What who answers hears: who calls, and which keys there are. What is not there is logged and left out.
-    async fn question(&self, chan: &Chan) -> Result<VecDeque<Arc<Clip>>, Stop> {
+    async fn question(&self, chan: &Chan) -> Result<VecDeque<Prompt>, Stop> {
         let prompts = &self.profile.prompts;
         let who: &[&str] = match &self.name {
             Some(name) => &[&prompts.call_from, name.path()],
@@ -310,7 +309,7 @@ impl<'a> Search<'a> {
         Ok(clips)
     }
     /// Lets who has answered hear what is next, or waits for its key.
-    fn go_on(&mut self, at: usize, mut clips: VecDeque<Arc<Clip>>) {
+    fn go_on(&mut self, at: usize, mut clips: VecDeque<Prompt>) {
         let until = self.call.chan.now() + self.profile.key_timeout;
         let Some(called) = self.legs.get_mut(at) else { return };
         called.stage = match clips.pop_front() {

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::rc::Rc;
 
 use base::{Cause, ChannelId, FormatSet};
-use call::{ChanEvent, Leg, Level, Location, Notice, PartyId, Request, Shard};
+use call::{Chan, ChanEvent, Leg, Level, Location, NewChannel, Notice, PartyId, Request, Shard};
 use dialplan::Rights;
 
 use crate::call_ctx::args;
@@ -65,6 +65,8 @@ pub struct Originate {
     pub other_uniqueid: Option<String>,
     /// Routine that runs on the new channel before it is called: `context,exten,priority(arguments)`.
     pub routine: Option<String>,
+    /// When nobody has answered, extension `failed` of the context learns why.
+    pub tells_failed: bool,
     /// ActionID for [`Notice::OriginateResponse`]; `None` tells nobody.
     pub action_id: Option<String>,
     /// The channel on whose behalf it is.
@@ -87,6 +89,7 @@ impl Default for Originate {
             uniqueid: None,
             other_uniqueid: None,
             routine: None,
+            tells_failed: true,
             action_id: None,
             requestor: None,
         }
@@ -105,17 +108,20 @@ pub enum Placed {
 }
 
 impl Placed {
-    /// The manager's reason code: 1 no answer, 4 answered, 5 busy, 8 congested or not available, 0 failure.
+    /// The manager's reason code, as the field gives it: 4 answered, 3 it rang for too long, 0 anything else.
     pub fn reason(self) -> u8 {
         match self {
             Self::Answered => 4,
-            Self::TimedOut => 1,
-            Self::Refused(Cause::USER_BUSY) => 5,
-            Self::Refused(Cause::NO_ANSWER | Cause::NO_USER_RESPONSE | Cause::NORMAL_CLEARING) => 1,
-            Self::Refused(Cause::NO_ROUTE_DESTINATION | Cause::UNALLOCATED | Cause::CHAN_NOT_IMPLEMENTED) => {
-                0
-            }
-            Self::Refused(_) => 8,
+            Self::TimedOut => 3,
+            Self::Refused(_) => 0,
+        }
+    }
+    /// Why the leg ends that was not answered.
+    fn end(self) -> Cause {
+        match self {
+            Self::Answered => Cause::NORMAL_CLEARING,
+            Self::TimedOut => Cause::NO_ANSWER,
+            Self::Refused(cause) => cause,
         }
     }
 }
@@ -127,12 +133,44 @@ pub fn originate(shard: &Rc<Shard>, wanted: Originate, done: impl FnOnce(Placed)
         let (placed, leg) = place(&own, &wanted).await;
         tell(&own, &wanted, leg.as_ref(), placed);
         done(placed);
-        let Some(leg) = leg else { return };
         if placed != Placed::Answered {
-            return leg.end(Cause::NORMAL_CLEARING);
+            if let Some(leg) = leg {
+                leg.end(placed.end());
+            }
+            return tell_failed(&own, &wanted, placed);
         }
+        let Some(leg) = leg else { return };
         go_on(&own, leg, &wanted).await;
     })
+}
+
+/// What the dialplan's extension `failed` runs on: a channel of no technology.
+const FAILED: &str = "OutgoingSpoolFailed";
+
+/// Nobody has answered: the dialplan is told so, where it wants to know, on a channel of its own.
+fn tell_failed(shard: &Rc<Shard>, wanted: &Originate, placed: Placed) {
+    let Then::Exten(Location { context, .. }) = &wanted.then else { return };
+    let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
+    if !wanted.tells_failed || !nobody.exists(context, "failed") {
+        return;
+    }
+    let location = Location { context: context.clone(), exten: "failed".to_owned(), priority: 1 };
+    let made = shard.core.borrow_mut().create(NewChannel {
+        base_name: FAILED.to_owned(),
+        exact_name: Some(FAILED.to_owned()),
+        // No technology has it.
+        tech: usize::MAX,
+        account: wanted.account.clone(),
+        location: location.clone(),
+        ..NewChannel::default()
+    });
+    let Some(id) = made else { return };
+    let call = Call::new(Chan::new(shard.clone(), id)).with_rights(wanted.rights);
+    for (name, value) in wanted.own_variables.iter().chain(&wanted.variables) {
+        call.assign(name, value);
+    }
+    call.set("REASON", &placed.reason().to_string());
+    pbx::start(shard, id, location);
 }
 
 /// The same of a channel that has been made.
@@ -142,7 +180,7 @@ pub(crate) fn originate_made(shard: &Rc<Shard>, leg: Leg, wanted: Originate) -> 
         let placed = place_leg(&leg, &wanted).await;
         tell(&own, &wanted, Some(&leg), placed);
         if placed != Placed::Answered {
-            return leg.end(Cause::NORMAL_CLEARING);
+            return leg.end(placed.end());
         }
         go_on(&own, leg, &wanted).await;
     })
@@ -152,14 +190,18 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
     if let Some((tech, resource)) = wanted.target.split_once('/') {
         shard.look_up(tech, resource).await;
     }
-    match make(shard, wanted) {
+    match make(shard, wanted, true) {
         Ok(leg) => (place_leg(&leg, wanted).await, Some(leg)),
         Err(cause) => (Placed::Refused(cause), None),
     }
 }
 
-/// Makes the channel, and calls nobody yet. What a database would have to be asked for first is not known here.
-pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> {
+/// What watchers see on a channel that was called for nobody.
+const APP_DIAL: &str = "AppDial2";
+
+/// Makes the channel, and calls nobody yet; `is_dialled`: it is called at once. What a database would have to be asked for first
+/// is not known here.
+pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate, is_dialled: bool) -> Result<Leg, Cause> {
     let (tech, resource) = wanted.target.split_once('/').ok_or(Cause::CHAN_NOT_IMPLEMENTED)?;
     let is_function = |(name, _): &&(String, String)| name.ends_with(')');
     let all = || wanted.own_variables.iter().chain(&wanted.variables);
@@ -175,19 +217,19 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
         other_uniqueid: wanted.other_uniqueid.clone(),
     };
     let leg = Leg::new(shard.clone(), shard.request(tech, &request)?);
+    let id = leg.chan().id();
     let _ = leg.chan().with(|c| {
-        if !wanted.account.is_empty() {
-            c.account.clone_from(&wanted.account);
-            c.peer_account.clone_from(&wanted.account);
+        if wanted.caller != PartyId::default() {
+            // The technology knows it already; watchers hear of it when the channel has been told of.
+            c.connected = PartyId::default();
         }
         if let Then::Exten(location) = &wanted.then {
             c.location.clone_from(location);
         }
-        // The caller id that was asked for is also the identity of the channel in its own dialplan.
-        if wanted.caller != PartyId::default() {
-            c.caller = wanted.caller.clone();
-        }
     });
+    if is_dialled {
+        leg.chan().core(|core| core.show_outgoing(id, APP_DIAL));
+    }
     let call = Call::new(leg.chan().clone());
     // The technology has set them while it made the channel; that is told once there is a channel to tell of.
     for (name, value) in &request.variables {
@@ -200,7 +242,30 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
     for (function, value) in wanted.variables.iter().filter(is_function) {
         call.assign(function, value);
     }
+    identify(&leg, wanted);
     Ok(leg)
+}
+
+/// Account code and caller id that were asked for are those of the channel in its own dialplan, and watchers hear of each.
+fn identify(leg: &Leg, wanted: &Originate) {
+    let id = leg.chan().id();
+    if !wanted.account.is_empty() {
+        let old = leg.chan().with(|c| {
+            c.peer_account.clone_from(&wanted.account);
+            std::mem::replace(&mut c.account, wanted.account.clone())
+        });
+        let old = old.unwrap_or_default();
+        leg.chan().core(|core| core.notice_of(id, |channel| Notice::NewAccountCode { channel, old }));
+    }
+    if wanted.caller != PartyId::default() {
+        let _ = leg.chan().with(|c| {
+            c.caller = wanted.caller.clone();
+            c.ani.clone_from(&wanted.caller.number);
+        });
+        leg.chan().core(|core| core.notice_of(id, Notice::NewCallerId));
+        let _ = leg.chan().with(|c| c.connected = wanted.caller.clone());
+        leg.chan().core(|core| core.notice_of(id, Notice::NewConnectedLine));
+    }
 }
 
 async fn place_leg(leg: &Leg, wanted: &Originate) -> Placed {
@@ -211,25 +276,30 @@ async fn place_leg(leg: &Leg, wanted: &Originate) -> Placed {
     {
         return Placed::Refused(Cause::NORMAL_CLEARING);
     }
-    let dial_string = wanted.target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
+    let dial_string: String = wanted.target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
     leg.chan().core(|core| {
-        core.notice(|core| Some(Notice::DialBegin { caller: None, dest: core.snapshot(id)?, dial_string }));
+        core.notice(|core| {
+            let (dest, dial_string) = (core.snapshot(id)?, dial_string.clone());
+            Some(Notice::DialBegin { caller: None, dest, dial_string })
+        });
     });
-    let placed = ring(leg, wanted.timeout, wanted.early_media).await;
+    let placed = ring(leg, wanted.timeout, wanted.early_media, &dial_string).await;
     let status = match placed {
         Placed::Answered => "ANSWER",
-        Placed::TimedOut => "NOANSWER",
+        // The field tells of no end of what has rung for too long.
+        Placed::TimedOut => return placed,
         Placed::Refused(cause) => crate::dial::status_of(cause),
     };
     leg.chan().core(|core| {
         core.notice(|core| {
-            Some(Notice::DialEnd { caller: None, dest: core.snapshot(id)?, status, forward: None })
+            let dest = core.snapshot(id)?;
+            Some(Notice::DialEnd { caller: None, dest, status, forward: None, dial_string })
         });
     });
     placed
 }
 
-async fn ring(leg: &Leg, timeout: Duration, early_media: bool) -> Placed {
+async fn ring(leg: &Leg, timeout: Duration, early_media: bool, dial_string: &str) -> Placed {
     let chan = leg.chan();
     match chan.shard().with_tech(chan.id(), |tech, core| tech.call(core, chan.id())) {
         Some(Ok(())) => {}
@@ -237,10 +307,25 @@ async fn ring(leg: &Leg, timeout: Duration, early_media: bool) -> Placed {
         None => return Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE),
     }
     let deadline = chan.now() + timeout;
+    let state = |status| {
+        chan.core(|core| {
+            core.notice(|core| {
+                let (dest, dial_string) = (core.snapshot(chan.id())?, dial_string.to_owned());
+                Some(Notice::DialState { caller: None, dest, status, dial_string })
+            });
+        });
+    };
     loop {
         match chan.event(Some(deadline)).await {
             Ok(Some(ChanEvent::Answered)) => return Placed::Answered,
-            Ok(Some(ChanEvent::Progress)) if early_media => return Placed::Answered,
+            Ok(Some(ChanEvent::Progress)) => {
+                state("PROGRESS");
+                if early_media {
+                    return Placed::Answered;
+                }
+            }
+            Ok(Some(ChanEvent::Ringing)) => state("RINGING"),
+            Ok(Some(ChanEvent::Proceeding)) => state("PROCEEDING"),
             Ok(Some(_)) => {}
             Ok(None) => return Placed::TimedOut,
             Err(_) => {
@@ -260,7 +345,7 @@ fn tell(shard: &Rc<Shard>, wanted: &Originate, leg: Option<&Leg>, placed: Placed
         Then::Stasis { app, .. } => (Default::default(), Some(("Stasis".to_owned(), app.clone()))),
     };
     let success = placed == Placed::Answered;
-    let id = leg.map(|leg| leg.chan().id());
+    let id = leg.filter(|_| success).map(|leg| leg.chan().id());
     shard.core.borrow_mut().notice(|core| {
         let channel = id.and_then(|id| core.snapshot(id));
         let caller = wanted.caller.clone();
@@ -291,13 +376,13 @@ async fn go_on(shard: &Rc<Shard>, leg: Leg, wanted: &Originate) {
                 call.log(Level::Error, &format!("originated call cannot run '{name}': no such application"));
             }
             // Somebody may have sent it elsewhere while the application ran.
-            pbx::let_go(leg, None);
+            pbx::let_go_of_app(leg);
         }
         Then::Stasis { app, args } => {
             shard.core.borrow_mut().enter_pbx(leg.chan().id());
             // Where it goes on says where the program has sent it.
             let _ = crate::stasis::visit(&Call::new(leg.chan().clone()), app, args.clone()).await;
-            pbx::let_go(leg, None);
+            pbx::let_go_of_app(leg);
         }
     }
 }
@@ -349,7 +434,14 @@ async fn application(call: &Call, text: &str) -> Outcome {
         Placed::Refused(_) => "FAILED",
     };
     call.set("ORIGINATE_STATUS", status);
-    if let (Some(leg), Placed::Answered) = (leg, placed) {
+    if placed != Placed::Answered {
+        if let Some(leg) = leg {
+            leg.end(placed.end());
+        }
+        tell_failed(&shard, &wanted, placed);
+        return Ok(Flow::Continue);
+    }
+    if let Some(leg) = leg {
         let id = leg.keep().id();
         let own = shard.clone();
         let story = async move { go_on(&own, Leg::new(own.clone(), id), &wanted).await };

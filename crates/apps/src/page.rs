@@ -5,12 +5,11 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use base::{Cause, ChannelId, Clip, Instant, MemberSettings, PlayId};
+use base::{Cause, ChannelId, Instant, MemberSettings, PlayId};
 use call::conference::Seat;
 use call::monitor::{MonitorPlan, Side};
-use call::{Chan, ChanEvent, DeviceState, Leg, Level, Stop};
+use call::{Chan, ChanEvent, DeviceState, Leg, Level, Prompt, Stop};
 use dialplan::Options;
 
 use crate::call_ctx::args;
@@ -68,7 +67,7 @@ struct Page<'a> {
     name: String,
     phones: Vec<Paged>,
     /// What the caller still has to hear before it is put into the conference, and what it hears.
-    before: VecDeque<Arc<Clip>>,
+    before: VecDeque<Prompt>,
     playing: Option<PlayId>,
     has_entered: bool,
     monitor: Option<u32>,

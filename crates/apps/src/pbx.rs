@@ -92,7 +92,7 @@ pub async fn run(chan: Chan) {
     if call.talk().await {
         return shard.core.borrow_mut().hand_over(id);
     }
-    call.after_end().await;
+    call.after_end(true).await;
     let cause = call.end_cause();
     shard.finish(id, cause);
 }
@@ -106,6 +106,15 @@ pub(crate) fn start_leg(leg: Leg, location: Location) {
 /// Lets go of a leg: to where somebody else sent it, else to `back`, else to its end. One that has run a dialplan runs
 /// what that has for the end.
 pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
+    let_go_after(leg, back, true);
+}
+
+/// The same of one that ran an application and no dialplan, of whose end there is nothing to tell.
+pub(crate) fn let_go_of_app(leg: Leg) {
+    let_go_after(leg, None, false);
+}
+
+fn let_go_after(leg: Leg, back: Option<Location>, had_dialplan: bool) {
     let sent = leg.chan().with(|c| (c.hangup.is_none(), c.goto.clone(), c.has_pbx));
     // An agent goes back to waiting for calls.
     let back = leg.chan().core(|core| core.agent_place(leg.chan().id())).or(back);
@@ -125,14 +134,21 @@ pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
             let (shard, id) = (chan.shard().clone(), chan.id());
             let leaving = async move {
                 let call = Call::new(chan);
-                call.after_end().await;
+                call.after_end(had_dialplan).await;
                 call.chan.shard().finish(call.chan.id(), call.end_cause());
             };
             if !shard.spawn(Some(id), leaving) {
                 shard.finish(id, Cause::SWITCH_CONGESTION);
             }
         }
-        Ok(_) | Err(_) => leg.end(Cause::NORMAL_CLEARING),
+        Ok(_) | Err(_) => {
+            let id = leg.chan().id();
+            leg.chan().core(|core| {
+                core.all_sounds_end(id);
+                core.show_own_app(id);
+            });
+            leg.end(Cause::NORMAL_CLEARING);
+        }
     }
 }
 
@@ -323,8 +339,8 @@ impl Call {
         waited
     }
 
-    /// `h`, then the hang-up handlers, the last pushed first.
-    async fn after_end(&self) {
+    /// `h`, then the hang-up handlers, the last pushed first; `had_dialplan`: watchers hear that it is over.
+    async fn after_end(&self, had_dialplan: bool) {
         let cause = self.end_cause();
         if self.chan.with(|c| c.hangup.get_or_insert(cause).0).is_err() {
             return;
@@ -333,11 +349,18 @@ impl Call {
         self.settle();
         let id = self.chan.id();
         self.chan.core(|core| {
-            core.notice_of(id, |channel| Notice::SoftHangup { channel, by: SoftHangup::DialplanOver });
-            if let Some(channel) = core.get_mut(id) {
-                channel.app = "";
-                channel.app_data.clear();
+            core.all_sounds_end(id);
+            if had_dialplan {
+                // What it ran last is seen on it once more.
+                core.notice_of(id, |mut channel| {
+                    if !self.run.app.get().is_empty() {
+                        channel.app = self.run.app.get();
+                        channel.app_data.clone_from(&self.run.data.borrow());
+                    }
+                    Notice::SoftHangup { channel, by: SoftHangup::DialplanOver }
+                });
             }
+            core.show_own_app(id);
         });
         self.freeze_record();
         self.run.ended.set(true);
@@ -359,10 +382,7 @@ impl Call {
         self.chan.core(|core| core.cdr_over(id));
         self.run.unsettled.set(true);
         self.settle();
-        let _ = self.chan.with(|channel| {
-            channel.app = "";
-            channel.app_data.clear();
-        });
+        self.chan.core(|core| core.show_own_app(self.chan.id()));
     }
     /// Tells watchers what became of a hang-up handler.
     pub(crate) fn tell_handler(&self, change: HandlerChange, handler: String) {

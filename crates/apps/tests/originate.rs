@@ -52,11 +52,11 @@ fn placed(wanted: Originate) -> (World, Option<Placed>) {
 fn every_outcome_is_told_to_who_asked_and_to_watchers() {
     for (phone, outcome, reason) in [
         ("SIM/answers", Placed::Answered, 4),
-        ("SIM/busy", Placed::Refused(Cause::USER_BUSY), 5),
-        ("SIM/congested", Placed::Refused(Cause::NORMAL_CIRCUIT_CONGESTION), 8),
-        ("SIM/declines", Placed::Refused(Cause::NORMAL_CLEARING), 1),
-        ("SIM/rings", Placed::TimedOut, 1),
-        ("SIM/absent", Placed::Refused(Cause::SUBSCRIBER_ABSENT), 8),
+        ("SIM/busy", Placed::Refused(Cause::USER_BUSY), 0),
+        ("SIM/congested", Placed::Refused(Cause::NORMAL_CIRCUIT_CONGESTION), 0),
+        ("SIM/declines", Placed::Refused(Cause::NORMAL_CLEARING), 0),
+        ("SIM/rings", Placed::TimedOut, 3),
+        ("SIM/absent", Placed::Refused(Cause::SUBSCRIBER_ABSENT), 0),
         ("SIM/nobody", Placed::Refused(Cause::UNALLOCATED), 0),
         ("NONE/x", Placed::Refused(Cause::CHAN_NOT_IMPLEMENTED), 0),
         ("nonsense", Placed::Refused(Cause::CHAN_NOT_IMPLEMENTED), 0),

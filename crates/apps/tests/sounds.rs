@@ -518,14 +518,14 @@ fn a_caller_who_hangs_up_ends_every_one_of_them() {
 fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
     let press = |digit: char, at: u64| (at, Act::Press(digit));
     for (name, args, acts, heard_from, status, offset, key) in [
-        ("to its end", "long", vec![], vec!["20"], "SUCCESS", "10000", ""),
+        ("to its end", "long", vec![], vec!["20"], "SUCCESS", "-1", ""),
         (
             "forward, three seconds",
             "long",
             vec![press('#', 1020)],
             vec!["20", "1020 4000"],
             "SUCCESS",
-            "10000",
+            "-1",
             "",
         ),
         (
@@ -534,7 +534,7 @@ fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
             vec![press('*', 1020), press('*', 6020)],
             vec!["20", "1020", "6020 2000"],
             "SUCCESS",
-            "10000",
+            "-1",
             "",
         ),
         (
@@ -543,7 +543,7 @@ fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
             vec![press('6', 1020), press('4', 2020), press('#', 2320)],
             vec!["20", "1020 1500", "2020 2000"],
             "SUCCESS",
-            "10000",
+            "-1",
             "",
         ),
         (
@@ -552,7 +552,7 @@ fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
             vec![press('#', 1020)],
             vec!["20", "1020 10000"],
             "SUCCESS",
-            "10000",
+            "-1",
             "",
         ),
         ("stop", "long,,,,0", vec![press('0', 1520)], vec!["20"], "USERSTOPPED", "1500", "0"),
@@ -563,7 +563,7 @@ fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
             vec![press('8', 1020), press('5', 2020), press('8', 5020)],
             vec!["20", "5020 1000"],
             "SUCCESS",
-            "10000",
+            "-1",
             "",
         ),
         (
@@ -575,8 +575,8 @@ fn control_playback_winds_pauses_starts_over_and_stops_by_keys() {
             "1000",
             "0",
         ),
-        ("start over", "long,,,,,,9", vec![press('9', 3020)], vec!["20", "3020"], "SUCCESS", "10000", ""),
-        ("from a place", "long,,,,,,,o(4000)", vec![], vec!["20 4000"], "SUCCESS", "10000", ""),
+        ("start over", "long,,,,,,9", vec![press('9', 3020)], vec!["20", "3020"], "SUCCESS", "-1", ""),
+        ("from a place", "long,,,,,,,o(4000)", vec![], vec!["20 4000"], "SUCCESS", "-1", ""),
         ("a missing file", "none", vec![], vec![], "ERROR", "0", ""),
         ("no file", "", vec![], vec![], "ERROR", "", ""),
     ] {

@@ -65,7 +65,7 @@ pub enum AgiChange {
         /// Its line.
         command: String,
         /// 200, 510, 511 or 520.
-        code: u16,
+        code: i32,
         /// What it came to: `Success`, `Failure` and the like.
         result: &'static str,
     },

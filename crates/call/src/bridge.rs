@@ -4,12 +4,11 @@ use core::pin::Pin;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use base::{BridgeId, ChannelId, Clip, Command, Instant, PlayId};
+use base::{BridgeId, ChannelId, Command, Instant, PlayId};
 
 use crate::keys::{Keys, Pressed, Pressing, Stroke};
-use crate::{BridgeUse, Chan, ChanEvent, Core, Indication, Level, Shard, Stop};
+use crate::{BridgeUse, Chan, ChanEvent, Core, Indication, Level, Prompt, Shard, Stop};
 
 /// Names of the sounds that say how much time is left.
 pub type SayRemaining = Rc<dyn Fn(Duration) -> Vec<String>>;
@@ -209,7 +208,7 @@ struct Party<'a> {
     pressing: Pressing,
     hears_music: bool,
     playing: Option<PlayId>,
-    to_play: VecDeque<Arc<Clip>>,
+    to_play: VecDeque<Prompt>,
 }
 
 impl<'a> Party<'a> {

@@ -216,6 +216,33 @@ impl Cel {
             extra: Vec::new(),
         }
     }
+    /// Of somebody who is no channel of a call and has no identity but its name.
+    pub(crate) fn of_guest(kind: CelKind, time: i64, channel: Rc<str>, uniqueid: Rc<str>) -> Self {
+        let none = String::new;
+        Self {
+            kind,
+            time,
+            user_defined: none(),
+            cid_name: none(),
+            cid_num: none(),
+            cid_ani: none(),
+            cid_rdnis: none(),
+            cid_dnid: none(),
+            exten: "s".to_owned(),
+            context: "default".to_owned(),
+            channel,
+            app: "",
+            app_data: none(),
+            ama_flags: AmaFlags::default(),
+            account: none(),
+            peer_account: none(),
+            linkedid: uniqueid.clone(),
+            uniqueid,
+            user_field: none(),
+            peer: none(),
+            extra: Vec::new(),
+        }
+    }
     /// `extra` as an object of JSON; empty when there is nothing more.
     pub fn extra_json(&self) -> String {
         if self.extra.is_empty() {
@@ -277,6 +304,9 @@ impl Core {
         let time = self.services.wall.now_micros();
         let Some(mut event) = self.get(id).map(|channel| Cel::of(channel, kind, time)) else { return };
         fill(self, &mut event);
+        self.cels.push(event);
+    }
+    pub(crate) fn log_cel(&mut self, event: Cel) {
         self.cels.push(event);
     }
     /// A channel entered a bridge, or left it; `others` are in it beside.

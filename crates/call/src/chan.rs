@@ -12,8 +12,8 @@ use base::{Cause, ChannelId, Clip, Command, Digit, FormatId, Instant, PlayEnd, S
 
 use crate::channel::EVENTS_MAX;
 use crate::{
-    Advance, CelKind, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, DnsAnswer, Elsewhere,
-    Indication, Level, MusicAnswer, Notice, Shard, Steer,
+    Advance, ChanEvent, ChanState, Channel, ClipAnswer, ClipWant, Core, DnsAnswer, Elsewhere, Indication,
+    Level, MusicAnswer, Notice, Prompt, Shard, Steer,
 };
 
 /// Why a story must stop what it does: `?` carries it out.
@@ -310,9 +310,11 @@ impl Chan {
         }
     }
     /// The sound `name` in the channel's language and format; `None` (and a log line) when there is none.
-    pub async fn clip(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
-        let format = self.with(|c| c.format)?;
-        self.clip_in(name, format).await
+    pub async fn clip(&self, name: &str) -> Result<Option<Prompt>, Stop> {
+        let (format, language) = self.with(|c| (c.format, c.language.clone()))?;
+        let clip = self.clip_in(name, format).await?;
+        let want = ClipWant { name: name.to_owned(), language, format };
+        Ok(clip.map(|clip| self.core(|core| Prompt::named(clip, &want, core))))
     }
     /// The sound `name` in the channel's language and another format; see [`Chan::clip`].
     pub async fn clip_in(&self, name: &str, format: FormatId) -> Result<Option<Arc<Clip>>, Stop> {
@@ -418,36 +420,56 @@ impl Chan {
         })
     }
     /// Starts a clip at `offset` bytes without waiting; its end comes as [`ChanEvent::Played`] with this id.
-    pub fn start_clip(&self, clip: Arc<Clip>, offset: usize) -> base::PlayId {
-        let play = self.shard.core.borrow_mut().next_play(self.id);
+    pub fn start_clip(&self, prompt: impl Into<Prompt>, offset: usize) -> base::PlayId {
+        let prompt = prompt.into();
+        let play = self.core(|core| {
+            let play = core.next_play(self.id);
+            core.prompt_begins(self.id, play, &prompt);
+            play
+        });
+        let clip = prompt.clip().clone();
         self.media(|stream| Command::Play { stream, play, clip, offset });
         play
     }
     /// Plays a sound to its end, or until one of the digits of `stop_on` is pressed; other digits are dropped.
     pub async fn play(&self, name: &str, stop_on: &str) -> Result<Heard, Stop> {
         match self.clip(name).await? {
-            Some(clip) => {
-                let _stream = StreamLog::begin(self, name);
-                self.play_clip(clip, 0, stop_on).await
-            }
+            Some(clip) => self.play_clip(clip, 0, stop_on).await,
             None => Ok(Heard::Failed),
         }
     }
     /// Plays a clip from `offset` bytes; see [`Chan::play`].
-    pub async fn play_clip(&self, clip: Arc<Clip>, offset: usize, stop_on: &str) -> Result<Heard, Stop> {
-        Ok(match self.sound(clip, offset, stop_on, false).await? {
+    pub async fn play_clip(
+        &self,
+        clip: impl Into<Prompt>,
+        offset: usize,
+        stop_on: &str,
+    ) -> Result<Heard, Stop> {
+        Ok(match self.sound(clip.into(), offset, stop_on, false).await? {
             Steered::Pressed(digit, offset) => Heard::Interrupted(digit, offset),
             Steered::Finished(_) | Steered::Asked(..) => Heard::Finished,
             Steered::Failed => Heard::Failed,
         })
     }
     /// Plays a clip from `offset` bytes until one of the digits is pressed or [`ChanEvent::Steer`] comes.
-    pub async fn play_steered(&self, clip: Arc<Clip>, offset: usize, digits: &str) -> Result<Steered, Stop> {
-        self.sound(clip, offset, digits, true).await
+    pub async fn play_steered(
+        &self,
+        clip: impl Into<Prompt>,
+        offset: usize,
+        digits: &str,
+    ) -> Result<Steered, Stop> {
+        self.with(|c| c.steers = true)?;
+        let heard = self.sound(clip.into(), offset, digits, true).await;
+        let _ = self.with(|c| c.steers = false);
+        heard
+    }
+    /// What is heard is over, as channel event logging has it.
+    pub fn end_prompt(&self) {
+        self.core(|core| core.prompt_ends(self.id, None));
     }
     async fn sound(
         &self,
-        clip: Arc<Clip>,
+        clip: Prompt,
         offset: usize,
         stop_on: &str,
         steered: bool,
@@ -504,6 +526,7 @@ impl Chan {
     /// Ends playing, music or tone.
     pub fn stop_sound(&self) {
         self.media(|stream| Command::StopPlay { stream });
+        self.core(|core| core.prompt_ends(self.id, None));
     }
     /// Starts music on hold of `class` (empty: the channel's own, which goes first when the dialplan chose it) until
     /// [`Chan::stop_music`]; `false` without such a class.
@@ -530,10 +553,7 @@ impl Chan {
             self.log(Level::Warning, "res_musiconhold", &line);
             return Ok(false);
         }
-        self.core(|core| {
-            core.log_event(CelKind::StreamBegin, self.id, |_| vec![("class", class.as_str().into())]);
-            core.notice_of(self.id, |channel| Notice::MusicOnHoldStart { channel, class });
-        });
+        self.core(|core| core.music_begins(self.id, class));
         Ok(true)
     }
     async fn music(&self, class: &str, format: base::FormatId) -> Result<MusicAnswer, Stop> {
@@ -547,10 +567,7 @@ impl Chan {
     /// Ends music on hold.
     pub fn stop_music(&self) {
         self.stop_sound();
-        self.core(|core| {
-            core.log_event(CelKind::StreamEnd, self.id, |_| Vec::new());
-            core.notice_of(self.id, Notice::MusicOnHoldStop);
-        });
+        self.core(|core| core.music_ends(self.id));
     }
     /// Sends a digit on that another channel heard, for as long as it lasted there.
     pub fn pass_digit(&self, digit: Digit, duration_ms: u32) {
@@ -595,36 +612,6 @@ impl Drop for Kept<'_> {
                 c.events.push_front(event);
             }
         });
-    }
-}
-
-/// Tells channel event logging that a sound begins, and that it ended.
-struct StreamLog<'a>(&'a Chan, &'a str);
-
-impl<'a> StreamLog<'a> {
-    fn begin(chan: &'a Chan, sound: &'a str) -> Self {
-        let log = Self(chan, sound);
-        log.log(CelKind::StreamBegin);
-        log
-    }
-    fn log(&self, kind: CelKind) {
-        let Self(chan, sound) = self;
-        chan.core(|core| {
-            core.log_event(kind, chan.id, |core| {
-                if kind == CelKind::StreamEnd {
-                    return Vec::new();
-                }
-                let of = core.get(chan.id).map(|c| (c.format.name(), c.language.clone()));
-                let (format, language) = of.unwrap_or_default();
-                vec![("sound", (*sound).into()), ("format", format.into()), ("language", language.into())]
-            });
-        });
-    }
-}
-
-impl Drop for StreamLog<'_> {
-    fn drop(&mut self) {
-        self.log(CelKind::StreamEnd);
     }
 }
 

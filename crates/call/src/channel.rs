@@ -301,6 +301,14 @@ pub struct Channel {
     pub passed: Vec<Option<StreamId>>,
     /// What those streams send.
     pub video_formats: FormatSet,
+    /// The prompt that it hears, as channel event logging has it.
+    pub(crate) sounding: Option<PlayId>,
+    /// Its user moves about in what it hears.
+    pub(crate) steers: bool,
+    /// It hears music on hold.
+    pub(crate) hears_music: bool,
+    /// The application that shows on it while it runs no dialplan: what it was called for.
+    pub(crate) own_app: &'static str,
     /// The last play request.
     pub last_play: PlayId,
     /// Bridge it is in.

@@ -34,6 +34,10 @@ impl Engaged {
     pub(crate) fn is_busy(&self) -> bool {
         *self != Self::default()
     }
+    /// The same of what is done beside its being in a room.
+    pub(crate) fn is_busy_beside_room(&self) -> bool {
+        *self != Self { in_room: self.in_room, ..Self::default() }
+    }
     /// Whether it is music on hold that is played to it.
     pub(crate) const fn hears_music(&self) -> bool {
         self.music

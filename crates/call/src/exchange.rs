@@ -370,6 +370,8 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.app_data, &mut b.app_data);
     swap(&mut a.told_app, &mut b.told_app);
     swap(&mut a.last_play, &mut b.last_play);
+    swap(&mut a.sounding, &mut b.sounding);
+    swap(&mut a.hears_music, &mut b.hears_music);
     swap(&mut a.rights, &mut b.rights);
     swap(&mut a.features, &mut b.features);
     swap(&mut a.keeps_digits, &mut b.keeps_digits);

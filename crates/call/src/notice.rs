@@ -29,6 +29,14 @@ pub struct Snapshot {
     pub account: String,
     /// Position in the dialplan.
     pub location: Location,
+    /// When it was made, microseconds since the Unix epoch.
+    pub created_wall: i64,
+    /// The Call-ID, or what its protocol has instead; empty: not known yet, or there is none.
+    pub call_id: Rc<str>,
+    /// The application that runs on it.
+    pub app: &'static str,
+    /// Its arguments.
+    pub app_data: String,
     /// The status by which its technology has refused the call.
     pub tech_cause: Option<u16>,
 }
@@ -46,6 +54,10 @@ impl Snapshot {
             language: channel.language.clone(),
             account: channel.account.clone(),
             location: channel.location.clone(),
+            created_wall: channel.created_wall,
+            call_id: channel.call_id.clone(),
+            app: channel.app,
+            app_data: channel.app_data.clone(),
             tech_cause: channel.tech_cause,
         }
     }
@@ -105,6 +117,13 @@ impl BridgeUse {
             Self::Parking => "Parking",
             Self::Waiting => "BridgeWait",
             Self::Program { .. } => "Stasis",
+        }
+    }
+    /// `BridgeVideoSourceMode`, where nobody has chosen another.
+    pub fn video_mode(self) -> &'static str {
+        match self {
+            Self::Program { .. } => "talker",
+            _ => "none",
         }
     }
     /// `BridgeTechnology` with so many channels.
@@ -203,6 +222,8 @@ pub enum Notice {
         dest: Snapshot,
         /// State.
         status: &'static str,
+        /// What was dialled, where watchers are told so again.
+        dial_string: String,
     },
     /// Calling the leg has ended (`ANSWER`, `BUSY`, `CANCEL` …).
     DialEnd {
@@ -214,6 +235,8 @@ pub enum Notice {
         status: &'static str,
         /// Where the call was forwarded to.
         forward: Option<String>,
+        /// What was dialled, where watchers are told so again.
+        dial_string: String,
     },
     /// A bridge was made.
     BridgeCreate {
@@ -502,8 +525,8 @@ pub enum Notice {
     HangupRequest {
         /// Channel.
         channel: Snapshot,
-        /// Cause.
-        cause: Cause,
+        /// Why, when that is known.
+        cause: Option<Cause>,
     },
     /// The channel is gone.
     Hangup {

@@ -95,6 +95,11 @@ pub enum MusicAnswer {
 pub trait Library {
     /// A prompt.
     fn clip(&mut self, want: &ClipWant) -> ClipAnswer;
+    /// The format of the file of a prompt that is there.
+    fn source(&mut self, want: &ClipWant) -> FormatId {
+        let _ = want;
+        FormatId::SLIN
+    }
     /// A file of this name may be another one from here on: it is read again when it is next asked for.
     fn forget(&mut self, name: &str) {
         let _ = name;

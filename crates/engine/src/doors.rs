@@ -54,6 +54,9 @@ impl Library for SharedSounds {
     fn clip(&mut self, want: &ClipWant) -> ClipAnswer {
         self.0.borrow_mut().clip(want)
     }
+    fn source(&mut self, want: &ClipWant) -> FormatId {
+        self.0.borrow_mut().source(want)
+    }
     fn exists(&mut self, name: &str, language: &str) -> Option<bool> {
         self.0.borrow_mut().exists(name, language)
     }

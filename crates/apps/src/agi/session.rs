@@ -63,6 +63,8 @@ pub(super) struct Session {
     /// The recording that feeds the script with the caller's audio.
     ear: Option<Ear>,
     executed: Cell<u64>,
+    /// The last command was none, or used wrongly.
+    failed: Cell<bool>,
     /// How long the other side may go on, once the call has ended.
     patience: Option<Instant>,
 }
@@ -83,6 +85,7 @@ impl Session {
             stopped,
             ear: None,
             executed: Cell::new(0),
+            failed: Cell::new(false),
             patience: None,
         }
     }
@@ -155,7 +158,7 @@ impl Session {
                     }
                 }
                 Heard::End(code) => {
-                    let well = matches!(code, Some(0)) || !self.is_program();
+                    let well = (matches!(code, Some(0)) || !self.is_program()) && !self.failed.get();
                     self.call().log(
                         Level::Verbose(3),
                         &format!("AGI Script {request} completed, returning {}", code.unwrap_or(0)),
@@ -208,6 +211,7 @@ impl Session {
             Some(words) => table::perform(&self.desk, words).await,
             None => Answer::unknown(),
         };
+        self.failed.set(matches!(answer.code, 510 | 520));
         tell(AgiChange::ExecEnd { id, command: line.to_owned(), code: answer.code, result: answer.outcome });
         answer
     }

@@ -88,18 +88,19 @@ pub struct CommandRow {
 /// What a command is answered.
 pub(super) struct Answer {
     pub(super) text: String,
-    pub(super) code: u16,
+    /// What managers are told: that of the answer, or -1 where the command has failed.
+    pub(super) code: i32,
     pub(super) outcome: &'static str,
     /// Managers steer no more.
     pub(super) leave: bool,
 }
 
 impl Answer {
-    fn new(code: u16, outcome: &'static str, text: String) -> Self {
+    fn new(code: i32, outcome: &'static str, text: String) -> Self {
         Self { text, code, outcome, leave: false }
     }
     pub(super) fn unknown() -> Self {
-        Self::new(510, "UnknownCommand", "510 Invalid or unknown command\n".to_owned())
+        Self::new(510, "Invalid or unknown command", "510 Invalid or unknown command\n".to_owned())
     }
 }
 
@@ -143,8 +144,14 @@ pub(super) async fn perform(desk: &Desk, words: Vec<String>) -> Answer {
     };
     match reply {
         Reply::Result(result) => {
-            let outcome = if result.starts_with('-') { "Failure" } else { "Success" };
-            Answer::new(200, outcome, format!("200 result={}\n", one_line(&result)))
+            // What is asked of a channel that is not there has not failed.
+            let may_fail = !matches!(row.name, "CHANNEL STATUS" | "HANGUP");
+            let (code, outcome) = match result.strip_prefix('-').and_then(|text| text.chars().next()) {
+                Some('1') if may_fail => (-1, "Failure"),
+                Some('2') => (200, "Unknown Result"),
+                _ => (200, "Success"),
+            };
+            Answer::new(code, outcome, format!("200 result={}\n", one_line(&result)))
         }
         Reply::Lines(text) => Answer::new(200, "Success", text),
         Reply::Usage => {
@@ -190,9 +197,9 @@ pub const ROWS: &[CommandRow] = rows! {
     "CONTROL STREAM FILE" 2..7 false Act::Story(sound::control_stream),
         "Plays a sound that keys wind.", "filename escape_digits [skipms] [ffchar] [rewchr] [pausechr] [offsetms]",
         "Keys wind by skipms (3000) with ffchar (#) and rewchr (*), and pause with pausechr. An escape digit ends it.\nAnswers the digit's code, 0 at the end, -1 on failure; then endpos=, milliseconds. Sets CPLAYBACKSTATUS,\nCPLAYBACKOFFSET and CPLAYBACKSTOPKEY.";
-    "DATABASE DEL" 2..2 true Act::Now(data::db_del), "Removes a key of the database.", "family key", "Answers 1, or 0 when there was none.";
+    "DATABASE DEL" 2..2 true Act::Now(data::db_del), "Removes a key of the database.", "family key", "Answers 1, also when there was none.";
     "DATABASE DELTREE" 1..2 true Act::Now(data::db_deltree), "Removes keys of the database.", "family [keytree]",
-        "Answers 1, or 0 when there were none.";
+        "Answers 1, also when there were none.";
     "DATABASE GET" 2..2 true Act::Now(data::db_get), "Gets a value of the database.", "family key",
         "Answers 1 and the value in parentheses, or 0.";
     "DATABASE PUT" 3..3 true Act::Now(data::db_put), "Sets a value of the database.", "family key value", "Answers 1, or 0 when it cannot be kept.";
@@ -211,7 +218,7 @@ pub const ROWS: &[CommandRow] = rows! {
     "HANGUP" 0..1 false Act::Now(on_call::hangup), "Ends this call or another.", "[channelname]", "Answers 1, or -1 when there is no such channel.";
     "NOOP" 0..128 true Act::Now(|_, _| Reply::number(0)), "Does nothing.", "", "Answers 0.";
     "RECEIVE CHAR" 1..1 false Act::Story(text::receive_char), "Receives a character of text.", "timeout",
-        "Waits for timeout milliseconds, 0: for ever. Answers its code, 0 (timeout), or -1 (hangup).";
+        "Waits for timeout milliseconds, 0: for ever. Answers its code, or -1 (hangup), also when the time is over.";
     "RECEIVE TEXT" 1..1 false Act::Story(text::receive_text), "Receives text.", "timeout",
         "Waits for timeout milliseconds, 0: for ever. Answers 1 and the text in parentheses, or -1.";
     "RECORD FILE" 4..7 false Act::Story(record::record_file), "Records the caller.",
@@ -230,9 +237,9 @@ pub const ROWS: &[CommandRow] = rows! {
     "SAY TIME" 2..2 false Act::Story(sound::say_time), "Says a time of day.", "time escape_digits",
         "time is seconds since 1970. Answers 0, the code of the digit that ended it, or -1.";
     "SEND IMAGE" 1..1 false Act::Now(|_, _| Reply::number(0)), "Sends an image, where a channel can.", "image", "No channel can: answers 0.";
-    "SEND TEXT" 1..1 false Act::Now(text::send_text), "Sends text.", "text", "Answers 0, also where the channel takes no text; SENDTEXTSTATUS tells.";
+    "SEND TEXT" 1..1 false Act::Now(text::send_text), "Sends text.", "text", "Answers 0, also where the channel takes no text.";
     "SET AUTOHANGUP" 1..1 false Act::Now(on_call::autohangup), "Ends the call after a time.", "time", "time in seconds, 0: not. Answers 0.";
-    "SET CALLERID" 1..1 false Act::Now(on_call::callerid), "Sets the caller id.", "number", "\"name\" <number>, or a number. Answers 1.";
+    "SET CALLERID" 1..128 false Act::Now(on_call::callerid), "Sets the caller id.", "number", "One word: \"\\\"name\\\" <number>\", or a number; what follows it is left alone. Answers 1.";
     "SET CONTEXT" 1..1 false Act::Now(place::context), "Sets where the dialplan goes on: the context.", "context", "Answers 0.";
     "SET EXTENSION" 1..1 false Act::Now(place::extension), "Sets where the dialplan goes on: the extension.", "extension", "Answers 0.";
     "SET MUSIC" 1..2 false Act::Story(sound::set_music), "Turns music on hold on or off.", "on|off [class]", "Answers 0.";

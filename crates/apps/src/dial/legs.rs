@@ -363,7 +363,8 @@ impl<'a> Ringing<'a> {
         let caller = self.call.chan.id();
         self.call.chan.core(|core| {
             core.notice(|core| {
-                Some(Notice::DialState { caller: core.snapshot(caller), dest: core.snapshot(id)?, status })
+                let (caller, dest) = (core.snapshot(caller), core.snapshot(id)?);
+                Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
             });
         });
     }
@@ -448,7 +449,8 @@ pub(crate) fn parting_cause(call: &Call, otherwise: Cause) -> Cause {
     if otherwise == Cause::ANSWERED_ELSEWHERE {
         return otherwise;
     }
-    call.chan.with(|caller| caller.hangup).ok().flatten().unwrap_or(otherwise)
+    let said = call.chan.with(|caller| caller.hangup).ok().flatten();
+    said.filter(|cause| *cause != Cause::NONE).unwrap_or(otherwise)
 }
 
 /// Calls it, and tells watchers.

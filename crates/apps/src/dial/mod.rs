@@ -314,7 +314,8 @@ pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward
         core.notice(|core| {
             let dest = core.snapshot(dest_id)?;
             let forward = forward.map(str::to_owned);
-            Some(Notice::DialEnd { caller: core.snapshot(caller_id), dest, status, forward })
+            let (caller, dial_string) = (core.snapshot(caller_id), String::new());
+            Some(Notice::DialEnd { caller, dest, status, forward, dial_string })
         });
         if let Some(target) = forward {
             core.log_event(CelKind::Forward, caller_id, |_| vec![("forward", target.into())]);

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 
-use base::{Clip, Instant, PlayEnd, PlayId};
-use call::{ChanEvent, ChanState, Level, LinkId, LinkNews, Stop};
+use base::{Instant, PlayEnd, PlayId};
+use call::{ChanEvent, ChanState, Level, LinkId, LinkNews, Prompt, Stop};
 
 use super::SOUNDS_MAX;
 use super::protocol::{Command, Lines, event};
@@ -50,7 +49,7 @@ pub(super) struct Session {
     /// What is heard.
     playing: Option<(PlayId, String)>,
     /// And what after it.
-    waiting: VecDeque<(String, Arc<Clip>)>,
+    waiting: VecDeque<(String, Prompt)>,
     /// A digit ends all that.
     auto_clear: bool,
     /// The call has ended.

@@ -187,10 +187,7 @@ impl Call {
         if let Some(before) = before {
             self.app_ends(row, before);
         }
-        let _ = self.chan.with(|c| {
-            c.app = "";
-            c.app_data.clear();
-        });
+        self.chan.core(|core| core.show_own_app(self.chan.id()));
         outcome
     }
 

@@ -365,7 +365,8 @@ pub(super) async fn reach(
     let status = reached.err().unwrap_or("ANSWER");
     chan.core(|core| {
         core.notice(|core| {
-            Some(Notice::DialEnd { caller: None, dest: core.snapshot(id)?, status, forward: None })
+            let (dest, dial_string) = (core.snapshot(id)?, String::new());
+            Some(Notice::DialEnd { caller: None, dest, status, forward: None, dial_string })
         });
     });
     Ok(reached)

@@ -1,11 +1,10 @@
 //! What a waiting caller hears: music or ringing, and announcements between.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use ::queue::Said;
-use base::{Clip, PlayId};
-use call::{Chan, Indication, Stop};
+use base::PlayId;
+use call::{Chan, Indication, Prompt, Stop};
 
 use crate::say;
 
@@ -15,7 +14,7 @@ pub(crate) struct Voice {
     background: Background,
     sounds: bool,
     playing: Option<PlayId>,
-    to_play: VecDeque<Arc<Clip>>,
+    to_play: VecDeque<Prompt>,
 }
 
 /// What is heard when nothing is said.

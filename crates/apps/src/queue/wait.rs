@@ -283,7 +283,8 @@ impl<'a> Waiting<'a> {
         let caller = self.call.chan.id();
         self.call.chan.core(|core| {
             core.notice(|core| {
-                Some(Notice::DialState { caller: core.snapshot(caller), dest: core.snapshot(id)?, status })
+                let (caller, dest) = (core.snapshot(caller), core.snapshot(id)?);
+                Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
             });
         });
     }

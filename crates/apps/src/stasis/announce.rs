@@ -8,8 +8,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Clip, Command, FormatId, Instant};
-use call::stasis::{IfExists, PlaybackState, PlaybackSteer, RecordingState, TakeFile, Target, Tended};
-use call::{ClipAnswer, ClipWant, Core, Level, Shard};
+use call::stasis::{
+    GuestKind, IfExists, PlaybackState, PlaybackSteer, RecordingState, TakeFile, Target, Tended,
+};
+use call::{CelKind, ClipAnswer, ClipWant, Core, Level, Shard};
 
 use super::media::{self, FINISHING_EVERY, FINISHING_TRIES, Sounds};
 use crate::control_playback::Cursor;
@@ -35,6 +37,64 @@ pub(super) async fn play(shard: Rc<Shard>, bridge: Rc<str>) {
         let mut core = shard.core.borrow_mut();
         core.stasis_bridge_played(&bridge, &id);
         core.stasis_end_playback(&id, state);
+    }
+}
+
+/// Lets a bridge hear music until it is to hear none more; while something is played to it the music rests.
+pub(super) async fn music(shard: Rc<Shard>, bridge: Rc<str>, story: u32) {
+    let tended = Tended::Music(bridge.clone());
+    let mut playing: Option<(String, Arc<Clip>)> = None;
+    let (mut at, mut until) = (0, Instant::ZERO);
+    loop {
+        let now = shard.core.borrow().now;
+        let wanted = {
+            let core = shard.core.borrow();
+            let found = core.stasis.bridge(&bridge).filter(|bridge| bridge.music_story == story);
+            found.and_then(|bridge| bridge.music.clone())
+        };
+        let Some(class) = wanted else { return };
+        if playing.as_ref().is_none_or(|(known, _)| *known != class) {
+            let Some(clip) = music_of(&shard, &bridge, &class).await else { return };
+            let named = if class.is_empty() { "default" } else { &class };
+            let said = vec![("class", named.into())];
+            shard.core.borrow_mut().stasis_guest_logs(&bridge, GuestKind::Music, CelKind::StreamBegin, said);
+            (playing, at) = (Some((class, clip)), 0);
+        }
+        let Some((_, clip)) = &playing else { return };
+        let cursor = Cursor::new(clip.clone(), 0);
+        let mut core = shard.core.borrow_mut();
+        let rests = core.stasis.bridge(&bridge).is_none_or(|bridge| bridge.is_told());
+        if !rests {
+            if at >= clip.data.len() {
+                at = clip.loop_from.unwrap_or(0).min(clip.data.len());
+            }
+            let end = (at + cursor.bytes(PIECE_MS).max(1)).min(clip.data.len());
+            if let (Some(room), Some(piece)) = (core.stasis_bridge_room(&bridge), clip.data.get(at..end)) {
+                let data: Arc<[u8]> = piece.into();
+                let piece = Clip { format: clip.format, data, loop_from: None, packets: None };
+                core.media(Command::Announce { room, clip: Arc::new(piece) });
+            }
+            until = until.max(now) + Duration::from_millis(cursor.ms(end - at).max(1));
+            at = end;
+        }
+        drop(core);
+        let ahead = Duration::from_nanos(until.max(now).as_nanos()).saturating_sub(AHEAD);
+        let next = (Instant::ZERO + ahead).max(now + Duration::from_millis(1));
+        let next = if rests { now + Duration::from_millis(PIECE_MS) } else { next };
+        shard.stasis_wait(&tended, Some(next)).await;
+    }
+}
+
+/// Music of a class, linear; a line in the log where there is none.
+async fn music_of(shard: &Rc<Shard>, bridge: &str, class: &str) -> Option<Arc<Clip>> {
+    match shard.stasis_music(class, FORMAT).await {
+        call::MusicAnswer::Ready(clip, _) if clip.format == FORMAT && !clip.data.is_empty() => Some(clip),
+        _ => {
+            let text =
+                format!("bridge {bridge}: music on hold class '{class}' has nothing that can be mixed");
+            shard.core.borrow_mut().log(Level::Warning, "Stasis", &text);
+            None
+        }
     }
 }
 
@@ -116,8 +176,11 @@ impl Playing<'_> {
             let want = ClipWant { name, language: language.to_owned(), format: FORMAT };
             match self.shard.stasis_clip(&want).await {
                 ClipAnswer::Ready(clip) => {
+                    self.log_begin(&want);
                     let from = Cursor::new(clip.clone(), 0).bytes(core::mem::take(&mut offset_ms));
-                    match self.sound(&clip, from.min(clip.data.len())).await {
+                    let ended = self.sound(&clip, from.min(clip.data.len())).await;
+                    self.log(CelKind::StreamEnd, Vec::new());
+                    match ended {
                         Ended::Heard => {}
                         ended => return ended,
                     }
@@ -125,11 +188,26 @@ impl Playing<'_> {
                 ClipAnswer::Missing(looked) => {
                     let text = format!("File {} does not exist in any format ({looked})", want.name);
                     self.core(|core| core.log(Level::Warning, "file", &text));
+                    // Programs hear of the attempt.
+                    self.state(PlaybackState::Playing);
                 }
                 ClipAnswer::Loading => {}
             }
         }
         Ended::Heard
+    }
+    /// Tells channel event logging that a file begins.
+    fn log_begin(&self, want: &ClipWant) {
+        let format = self.core(|core| core.services.library.source(want));
+        let said = vec![
+            ("sound", want.name.as_str().into()),
+            ("format", format.name().into()),
+            ("language", want.language.as_str().into()),
+        ];
+        self.log(CelKind::StreamBegin, said);
+    }
+    fn log(&self, kind: CelKind, extra: call::Extras) {
+        self.core(|core| core.stasis_guest_logs(self.bridge, GuestKind::Announcer, kind, extra));
     }
     /// Tells the room a clip from a byte on, piece by piece.
     async fn sound(&mut self, clip: &Arc<Clip>, from: usize) -> Ended {

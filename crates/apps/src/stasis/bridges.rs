@@ -117,13 +117,20 @@ pub fn remove_channels(shard: &Rc<Shard>, bridge: &str, named: &[&str]) -> Resul
     Ok(())
 }
 
-/// Lets all in a bridge hear music of a class (`Some`; an empty one is each channel's own), or none more. While it plays they
-/// do not hear each other.
+/// Lets all in a bridge hear music of a class (`Some`; an empty one is the default one, and in a holding bridge each channel's
+/// own), or none more. Those in a mixing one hear each other beside it.
 pub fn bridge_music(shard: &Rc<Shard>, bridge: &str, class: Option<&str>) -> Result<(), StasisError> {
     if class.is_some_and(|class| class.len() > CLASS_BYTES_MAX) {
         return Err(StasisError::BadRequest("mohClass is too long".into()));
     }
-    shard.core.borrow_mut().stasis_bridge_music(bridge, class.map(str::to_owned))
+    let story = shard.core.borrow_mut().stasis_bridge_music(bridge, class.map(str::to_owned))?;
+    if let Some(story) = story
+        && !shard.spawn(None, announce::music(shard.clone(), bridge.into(), story))
+    {
+        shard.core.borrow_mut().stasis_bridge_music(bridge, None)?;
+        return Err(StasisError::full());
+    }
+    Ok(())
 }
 
 /// Plays to all in a bridge, when what is before it is over.

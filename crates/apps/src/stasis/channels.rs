@@ -82,7 +82,14 @@ impl Playing {
         }
         let id = self.id.unwrap_or_else(|| core.stasis_new_id());
         let mut playback = Playback::new(id.into(), target, self.media);
-        playback.language = self.language;
+        playback.language = match (self.language.is_empty(), &playback.target) {
+            (false, _) => self.language,
+            (true, Target::Channel(uniqueid)) => {
+                let channel = core.stasis_channel(uniqueid).ok().and_then(|id| core.get(id));
+                channel.map_or_else(|| core.settings.language.clone(), |channel| channel.language.clone())
+            }
+            (true, Target::Bridge(_)) => core.settings.language.clone(),
+        };
         playback.offset_ms = self.offset_ms;
         playback.skip_ms = self.skip_ms.unwrap_or(playback.skip_ms);
         core.stasis_add_playback(playback.clone())?;
@@ -298,7 +305,12 @@ pub fn mute(shard: &Rc<Shard>, channel: &str, direction: Direction, muted: bool)
 pub fn hold(shard: &Rc<Shard>, channel: &str, holds: bool) -> Result<(), StasisError> {
     let id = visitor(shard, channel)?;
     shard.indicate(id, if holds { &Indication::Hold } else { &Indication::Unhold });
-    Ok(())
+    // A phone that is not told so hears music instead.
+    let is_told = shard.core.borrow().get(id).is_some_and(|channel| channel.passes_hold);
+    match is_told {
+        true => Ok(()),
+        false => order(shard, channel, if holds { Order::Music(String::new()) } else { Order::NoMusic }),
+    }
 }
 
 /// Plays music of a class while nothing else is played (`Some`; an empty one is the channel's own), or none more.

@@ -70,13 +70,29 @@ async fn stasis(call: &Call, text: &str) -> Outcome {
     visit(call, app, told).await
 }
 
+fn with_args(app: &str, told: &[String]) -> String {
+    core::iter::once(app).chain(told.iter().map(String::as_str)).collect::<Vec<_>>().join(",")
+}
+
+/// A channel that no dialplan has brought here shows the application all the same, and watchers hear so.
+fn show(call: &Call, app: &str, told: &[String]) {
+    let data = with_args(app, told);
+    call.enter_app("Stasis", &data);
+    call.settle();
+    let id = call.chan.id();
+    call.chan.core(|core| {
+        core.notice_of(id, |channel| call::Notice::NewExten { channel, application: "Stasis", data });
+    });
+}
+
 /// The channel is in the program's hands until that lets it go, or the call ends.
 pub(crate) async fn visit(call: &Call, app: &str, told: Vec<String>) -> Outcome {
     let id = call.chan.id();
     if call.run.app.get().is_empty() {
-        call.enter_app("Stasis", app);
+        call.enter_app("Stasis", &with_args(app, &told));
     }
     call.settle();
+    call.set("STASISSTATUS", "");
     if let Err(why) = call.chan.core(|core| core.stasis_enter(id, app, told)) {
         call.log(Level::Warning, &format!("Stasis app '{app}' has not taken the call: {why}"));
         call.set("STASISSTATUS", "FAILED");

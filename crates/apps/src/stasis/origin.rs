@@ -81,13 +81,13 @@ fn wanted(shard: &Rc<Shard>, create: Create, rights: Rights) -> Result<Originate
         variables,
         rights,
         requestor,
+        tells_failed: false,
         ..Originate::default()
     })
 }
 
-fn made(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, StasisError> {
-    originate::make(shard, wanted)
-        .map_err(|cause| StasisError::Internal(format!("Allocation failed: {}", cause.text()).into()))
+fn made(shard: &Rc<Shard>, wanted: &Originate, is_dialled: bool) -> Result<Leg, StasisError> {
+    originate::make(shard, wanted, is_dialled).map_err(|_| StasisError::Internal("Allocation failed".into()))
 }
 
 /// Whether a channel may have this id.
@@ -124,7 +124,7 @@ pub fn originate(shard: &Rc<Shard>, start: Start, rights: Rights) -> Result<Chan
     };
     let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(RINGS);
     let wanted = Originate { then, caller, timeout, ..wanted(shard, create, rights)? };
-    let leg = made(shard, &wanted)?;
+    let leg = made(shard, &wanted, true)?;
     let id = leg.chan().id();
     follow(shard, id, app.as_deref());
     match originate::originate_made(shard, leg, wanted) {
@@ -135,7 +135,7 @@ pub fn originate(shard: &Rc<Shard>, start: Start, rights: Rights) -> Result<Chan
 
 /// Makes a channel in a program's hands that is called later; the channel.
 ///
-/// Errors: those of [`originate()`], and the program is not there (`NotFound`).
+/// Errors: those of [`originate()`], but for a program that is not there: the channel is made, and nobody takes it.
 pub fn create(
     shard: &Rc<Shard>,
     create: Create,
@@ -143,18 +143,15 @@ pub fn create(
     rights: Rights,
 ) -> Result<ChannelId, StasisError> {
     check_app(app, &args)?;
-    let is_there = shard.core.borrow().stasis.app(app).is_some_and(|app| app.is_active);
-    if !is_there {
-        return Err(StasisError::NotFound("Application not found".into()));
-    }
-    let leg = made(shard, &wanted(shard, create, rights)?)?;
+    let leg = made(shard, &wanted(shard, create, rights)?, false)?;
     let (id, app) = (leg.chan().id(), app.to_owned());
     follow(shard, id, Some(&app));
     let story = async move {
         let call = Call::new(leg.chan().clone());
+        super::show(&call, &app, &args);
         // Where it goes on says where the program has sent it.
         let _ = super::visit(&call, &app, args).await;
-        pbx::let_go(leg, None);
+        pbx::let_go_of_app(leg);
     };
     if shard.spawn(Some(id), story) { Ok(id) } else { Err(StasisError::full()) }
 }
@@ -164,7 +161,7 @@ pub(super) fn follow(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
     let core = &mut *shard.core.borrow_mut();
     let uniqueid = core.get(id).map(|channel| channel.uniqueid.clone());
     if let (Some(app), Some(uniqueid)) = (app, uniqueid) {
-        core.stasis.follow_channel(app, &uniqueid);
+        core.stasis_follow(app, &uniqueid);
     }
 }
 

@@ -70,7 +70,7 @@ impl Stay<'_> {
         self.chan.core(|core| {
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;
-                Some(Notice::DialState { caller, dest, status })
+                Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
             });
         });
     }
@@ -96,7 +96,7 @@ impl Stay<'_> {
             }
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;
-                Some(Notice::DialEnd { caller, dest, status, forward: None })
+                Some(Notice::DialEnd { caller, dest, status, forward: None, dial_string: String::new() })
             });
         });
     }

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use base::{Clip, PlayEnd, PlayId};
+use base::{PlayEnd, PlayId};
 use call::stasis::{PlaybackState, PlaybackSteer};
-use call::{Chan, ClipAnswer, ClipWant, Level, Stop};
+use call::{Chan, ClipAnswer, ClipWant, Level, Prompt, Stop};
 
 use super::media::{self, FINISHING_EVERY, FINISHING_TRIES, Sounds};
 use super::stay::Stay;
@@ -28,7 +27,7 @@ pub(super) struct Playing {
 
 /// A file on its way.
 struct Sounding {
-    clip: Arc<Clip>,
+    clip: Prompt,
     play: PlayId,
     /// Byte at which it rests.
     rests: Option<usize>,
@@ -86,6 +85,8 @@ impl Playing {
                 }
                 None => stay.call.log(Level::Warning, &format!("'{uri}' is nothing that can be played")),
             }
+            // Programs hear of the attempt.
+            self.state(chan, PlaybackState::Playing);
             self.at += 1;
         }
     }
@@ -100,6 +101,7 @@ impl Playing {
             let shard = chan.shard().clone();
             match chan.while_up(shard.stasis_clip(&want)).await? {
                 ClipAnswer::Ready(clip) => {
+                    let clip = chan.core(|core| Prompt::named(clip, &want, core));
                     let cursor = Cursor::new(clip.clone(), 0);
                     let offset = cursor.bytes(offset_ms).min(clip.data.len());
                     self.sound(chan, clip, offset);
@@ -119,9 +121,9 @@ impl Playing {
             let (own, format) = core.get(chan.id()).map(|c| (c.tone_zone.clone(), c.format))?;
             core.services.library.tone(if zone.is_empty() { &own } else { zone }, tone, format)
         });
-        found.map(|clip| self.sound(chan, clip, 0)).is_some()
+        found.map(|clip| self.sound(chan, clip.into(), 0)).is_some()
     }
-    fn sound(&mut self, chan: &Chan, clip: Arc<Clip>, offset: usize) {
+    fn sound(&mut self, chan: &Chan, clip: Prompt, offset: usize) {
         self.well = true;
         self.state(chan, PlaybackState::Playing);
         let play = chan.start_clip(clip.clone(), offset);

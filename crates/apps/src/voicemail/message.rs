@@ -86,7 +86,7 @@ impl Visit<'_> {
         ];
         let stop = &self.vm.controls.stop;
         let pressed =
-            control_playback::steer(self.call, clip, u64::from(self.vm.skip_ms), keys, stop).await?;
+            control_playback::steer(self.call, clip.into(), u64::from(self.vm.skip_ms), keys, stop).await?;
         Ok(Ok(pressed.map(base::Digit::to_char)))
     }
 }

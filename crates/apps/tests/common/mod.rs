@@ -106,10 +106,11 @@ pub fn dialled(dialplan: &str, phones: &[(&str, Phone)], caller: &[(u64, Act)]) 
 pub fn at_rest(world: &World, name: &str) {
     let core = world.shard.core.borrow();
     assert_eq!(core.channel_count(), 0, "{name}: channels");
-    // Where agents and parked calls wait is there for the next ones.
+    // Where agents and parked calls wait is there for the next ones, and a program's until the program takes it away.
     let stays = |id| {
         let used_for = core.bridge_snapshot(id).map(|bridge| bridge.used_for);
-        matches!(used_for, Some(call::BridgeUse::Agents | call::BridgeUse::Parking))
+        let waits = matches!(used_for, Some(call::BridgeUse::Agents | call::BridgeUse::Parking));
+        waits || core.stasis_bridge_with(id).is_some()
     };
     let left = core.bridges().filter(|(id, members)| !members.is_empty() || !stays(*id));
     assert_eq!(left.count(), 0, "{name}: bridges");

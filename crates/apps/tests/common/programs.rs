@@ -54,6 +54,7 @@ fn line(notice: &Notice) -> Option<String> {
     };
     let Notice::Stasis(of) = notice else { return None };
     Some(match &**of {
+        StasisNotice::Followed { .. } => return None,
         StasisNotice::Start { app, args, channel, replaced } => {
             let instead =
                 replaced.as_ref().map(|old| format!(" instead of {}", name(old))).unwrap_or_default();

@@ -448,15 +448,12 @@ impl Core {
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
         let of_programs = is_room_of_programs(name);
         let bridge = match self.stasis_bridge_of_room(name) {
-            Some((uid, name, holds)) => self.bridge_create(BridgeUse::Program { holds }, &name, Some(&uid)),
+            Some(bridge) => bridge,
             None => {
                 self.touched_devices.push(format!("confbridge:{name}"));
                 self.bridge_create(BridgeUse::Conference, name, None)
             }
         };
-        if of_programs {
-            self.stasis_room_made(bridge);
-        }
         let fresh = Conference {
             name: name.to_owned(),
             room: self.conferences.room(),
@@ -557,11 +554,12 @@ impl Core {
             self.conferences.free.push(room);
             let conference = name.clone();
             let of_programs = is_room_of_programs(&name);
-            self.notice(|_| (!of_programs).then_some(Notice::ConferenceEnd { conference, bridge, seen }));
+            // One of a program's is there until the program takes it away.
             if !of_programs {
+                self.notice(|_| Some(Notice::ConferenceEnd { conference, bridge, seen }));
                 self.touched_devices.push(format!("confbridge:{name}"));
+                self.bridge_destroy(bridge);
             }
-            self.bridge_destroy(bridge);
         } else {
             if was_marked {
                 self.conference_end_marked(&name, was_last_marked);

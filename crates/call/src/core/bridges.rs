@@ -14,9 +14,13 @@ const PEERS_MAX: usize = 10;
 pub(crate) struct Bridge {
     generation: u32,
     pub(crate) members: Vec<ChannelId>,
+    /// Names of those in it that are no channels here: who announces, records or plays music.
+    guests: Vec<Rc<str>>,
     pub(crate) alive: bool,
     /// Two talk in it and nobody else; whether their digits are waited for.
     pub(crate) pair: Option<bool>,
+    /// The two may be a native pair although their digits are waited for.
+    pub(crate) joins_natively: bool,
     /// What it is for.
     used_for: BridgeUse,
     /// Its name; empty: it has none.
@@ -27,6 +31,13 @@ pub(crate) struct Bridge {
     technology: &'static str,
 }
 
+impl Bridge {
+    /// How many are in it.
+    fn all(&self) -> usize {
+        self.members.len() + self.guests.len()
+    }
+}
+
 impl Core {
     /// Makes a bridge. `uid` is its id when a program gives it one.
     pub(crate) fn bridge_create(&mut self, used_for: BridgeUse, name: &str, uid: Option<&str>) -> BridgeId {
@@ -34,8 +45,10 @@ impl Core {
             self.bridges.push(Bridge {
                 generation: 0,
                 members: Vec::new(),
+                guests: Vec::new(),
                 alive: false,
                 pair: None,
+                joins_natively: false,
                 used_for,
                 name: Rc::from(""),
                 uid: Rc::from(""),
@@ -46,6 +59,8 @@ impl Core {
         let Some(entry) = self.bridges.get_mut(slot as usize) else { return BridgeId::new(slot, 0) };
         let bridge = BridgeId::new(slot, entry.generation);
         (entry.alive, entry.pair, entry.used_for) = (true, None, used_for);
+        entry.joins_natively = false;
+        entry.guests.clear();
         entry.technology = used_for.technology(0);
         entry.name = name.into();
         entry.uid = uid.map_or_else(|| bridge_name(bridge).into(), Rc::from);
@@ -73,7 +88,10 @@ impl Core {
     fn bridge_chooses(&mut self, bridge: BridgeId) -> bool {
         let Some(entry) = self.bridge_entry(bridge) else { return false };
         let technology = match (entry.pair, entry.members.as_slice()) {
-            (Some(false), &[a, b]) if self.is_native_pair(a, b) => "native_rtp",
+            _ if !entry.guests.is_empty() => entry.used_for.technology(entry.all()),
+            (Some(waits), &[a, b]) if (!waits || entry.joins_natively) && self.is_native_pair(a, b) => {
+                "native_rtp"
+            }
             (Some(_), members) => entry.used_for.technology(members.len().min(2)),
             (None, members) => entry.used_for.technology(members.len()),
         };
@@ -93,16 +111,34 @@ impl Core {
         digits(one).is_some()
             && digits(one) == digits(two)
             && one.format == two.format
-            && !self.is_overheard(a)
-            && !self.is_overheard(b)
+            && !one.engaged.is_busy_beside_room()
+            && !two.engaged.is_busy_beside_room()
     }
     /// What is in a bridge, or who listens to it, has changed: its channels are told whom they talk to (`BRIDGEPEER`), as
     /// often as the field does, which begins anew with another technology.
     pub(crate) fn bridge_changed(&mut self, bridge: BridgeId) {
         self.tell_peers(bridge);
-        if self.bridge_chooses(bridge) && self.bridge_members(bridge).len() == 2 {
+        self.bridge_rechosen(bridge);
+    }
+    /// How the channels of a bridge are joined is chosen anew; with another technology they are told twice more.
+    pub(crate) fn bridge_rechosen(&mut self, bridge: BridgeId) {
+        if self.bridge_chooses(bridge) {
             self.tell_peers(bridge);
             self.tell_peers(bridge);
+        }
+    }
+    /// Somebody comes to a bridge who is no channel here, and is seen by its name.
+    pub(crate) fn guest_enters(&mut self, bridge: BridgeId, name: Rc<str>) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.guests.push(name);
+            self.bridge_changed(bridge);
+        }
+    }
+    /// It leaves.
+    pub(crate) fn guest_leaves(&mut self, bridge: BridgeId, name: &str) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.guests.retain(|guest| **guest != *name);
+            self.bridge_changed(bridge);
         }
     }
     /// The same for the bridge that a channel is in, if it is in one.
@@ -130,24 +166,22 @@ impl Core {
     }
     pub(super) fn tell_peers(&mut self, bridge: BridgeId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
-        if entry.technology == "holding_bridge" || entry.members.len() < 2 {
+        let all = entry.all();
+        if entry.technology == "holding_bridge" || all < 2 {
             return;
         }
-        let members = entry.members.clone();
+        let (members, guests) = (entry.members.clone(), entry.guests.clone());
         for id in &members {
             let others = members.iter().filter(|other| *other != id).filter_map(|other| self.get(*other));
-            let mut names = String::new();
-            let mut call = Rc::from("");
-            for other in others.take(PEERS_MAX) {
-                if !names.is_empty() {
-                    names.push(',');
-                }
-                names.push_str(&other.name);
-                call = other.call_id.clone();
-            }
-            if members.len() > 2 {
-                call = Rc::from("");
-            }
+            let others: Vec<_> = others.map(|other| (other.name.clone(), other.call_id.clone())).collect();
+            let call = match others.as_slice() {
+                [(_, call)] if all == 2 => call.clone(),
+                _ => Rc::from(""),
+            };
+            let mut names = guests.clone();
+            names.extend(others.into_iter().map(|(name, _)| name));
+            names.truncate(PEERS_MAX);
+            let names = names.join(",");
             self.set_variable(*id, "BRIDGEPEER", &names);
             self.set_unless_empty(*id, "BRIDGEPVTCALLID", &call);
         }
@@ -204,9 +238,7 @@ impl Core {
             self.cdr_enter(bridge, id);
         }
         self.advance(id, Advance::Connected);
-        if count > 2 {
-            self.bridge_chooses(bridge);
-        }
+        let is_another = count > 2 && self.bridge_chooses(bridge);
         self.link_bridge(bridge);
         self.notice(|core| {
             Some(Notice::BridgeEnter {
@@ -217,7 +249,12 @@ impl Core {
         });
         self.forget_transfer(id);
         self.log_bridge(CelKind::BridgeEnter, bridge, id);
+        self.stasis_entered(bridge, id);
         self.bridge_changed(bridge);
+        if is_another {
+            self.tell_peers(bridge);
+            self.tell_peers(bridge);
+        }
         self.hold_changes(bridge, id);
     }
     /// Somebody has come to a bridge or left it: who is held there is another one.
@@ -244,9 +281,10 @@ impl Core {
         }
         let members = entry.members.clone();
         entry.members.retain(|member| *member != id);
-        // With the first of two the other one, too, talks to nobody.
+        let is_of_call = entry.used_for == BridgeUse::Call;
+        // With the first of two the other one, too, talks to nobody: such a call is over.
         self.forget_peers(id);
-        if let [a, b] = members.as_slice() {
+        if let ([a, b], true) = (members.as_slice(), is_of_call) {
             self.forget_peers(if *a == id { *b } else { *a });
         }
         if let Some(channel) = self.get_mut(id) {

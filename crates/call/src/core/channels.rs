@@ -86,6 +86,10 @@ impl Core {
             passed: Vec::new(),
             video_formats: FormatSet::EMPTY,
             last_play: PlayId(0),
+            sounding: None,
+            steers: false,
+            hears_music: false,
+            own_app: "",
             bridge: None,
             hangup: None,
             hangup_source: String::new(),
@@ -222,6 +226,7 @@ impl Core {
     /// Removes a channel, closes its stream and tells watchers. The driver has been told before.
     pub(crate) fn remove(&mut self, id: ChannelId) {
         self.hold_leave(id);
+        self.all_sounds_end(id);
         self.conference_leave(id);
         self.stasis_leave(id);
         self.agent_gone(id);

@@ -102,7 +102,26 @@ impl Core {
                 channel.hangup_by = channel.name.clone();
                 channel.tech_cause = status.filter(|status| *status >= 300).or(channel.tech_cause);
             }
-            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: Some(cause) });
+        }
+    }
+    /// The other side has ended the call and gives no reason (driver). The cause stays what it was; who talks to somebody it
+    /// has dialled, or that has dialled it, is through with that.
+    pub fn remote_end(&mut self, id: ChannelId, source: &str) {
+        if self.end_after_exchange(id, Cause::NORMAL_CLEARING, source) {
+            return;
+        }
+        let Some(channel) = self.get(id) else { return };
+        let bridge = channel.bridge.and_then(|bridge| self.bridge_snapshot(bridge));
+        let in_call = bridge.as_ref().is_some_and(|bridge| bridge.used_for == crate::BridgeUse::Call);
+        let before = Some(channel.last_cause).filter(|cause| *cause != Cause::NONE);
+        let known = before.or(in_call.then_some(Cause::NORMAL_CLEARING));
+        let left = if bridge.is_some() { Cause::NORMAL_CLEARING } else { Cause::NONE };
+        if self.end(id, known.unwrap_or(left), source) {
+            if let Some(channel) = self.get_mut(id) {
+                channel.hangup_by = channel.name.clone();
+            }
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: known });
         }
     }
     /// The cause of an end for which nobody gives one: clearing in conversations that a Dial has made, else none.
@@ -187,7 +206,12 @@ impl Core {
     /// A media worker's word.
     pub fn media_event(&mut self, event: Event) {
         let (stream, heard) = match event {
-            Event::Played { stream, play, end, offset } => (stream, ChanEvent::Played { play, end, offset }),
+            Event::Played { stream, play, end, offset } => {
+                if let Some(id) = self.channel_of_stream(stream) {
+                    self.prompt_played(id, play, end);
+                }
+                (stream, ChanEvent::Played { play, end, offset })
+            }
             Event::DigitBegin { stream, digit, .. } => (stream, ChanEvent::DigitBegin(digit)),
             Event::DigitEnd { stream, digit, duration_ms, relayed } => {
                 (stream, ChanEvent::Digit { digit, duration_ms, relayed })

@@ -5,6 +5,9 @@ use base::ChannelId;
 use super::Core;
 use crate::{ChanEvent, Level, Notice, Snapshot};
 
+/// Arguments of the application that shows on a channel which was called for somebody.
+const OUTGOING: &str = "(Outgoing Line)";
+
 impl Core {
     /// Tells watchers, if there are any.
     pub fn notice(&mut self, notice: impl FnOnce(&Self) -> Option<Notice>) {
@@ -16,11 +19,20 @@ impl Core {
     }
     /// A channel that was called for somebody shows this application, and watchers hear so.
     pub fn show_outgoing(&mut self, id: ChannelId, application: &'static str) {
-        const DATA: &str = "(Outgoing Line)";
         let Some(channel) = self.get_mut(id) else { return };
+        channel.own_app = application;
         channel.app = application;
-        DATA.clone_into(&mut channel.app_data);
-        self.notice_of(id, |channel| Notice::NewExten { channel, application, data: DATA.to_owned() });
+        OUTGOING.clone_into(&mut channel.app_data);
+        self.notice_of(id, |channel| Notice::NewExten { channel, application, data: OUTGOING.to_owned() });
+    }
+    /// No application runs on a channel any more: it shows what it was called for, or nothing.
+    pub fn show_own_app(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.app = channel.own_app;
+        channel.app_data.clear();
+        if !channel.own_app.is_empty() {
+            channel.app_data.push_str(OUTGOING);
+        }
     }
     /// Tells watchers something of one channel.
     pub fn notice_of(&mut self, id: ChannelId, notice: impl FnOnce(Snapshot) -> Notice) {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use base::{BridgeId, ChannelId, MemberSettings, RoomId};
 
+use super::guests::{Guest, GuestKind};
 use super::{BridgeView, Stasis, StasisError, StasisNotice, Target, WORKS_MAX};
-use crate::conference::{BridgeProfile, Guest, Seat};
-use crate::{ChanEvent, Core};
+use crate::conference::{self, BridgeProfile, Seat};
+use crate::{BridgeUse, CelKind, ChanEvent, Core};
 
 /// Most bridges at once: one for every two channels of a large site.
 pub const BRIDGES_MAX: usize = 16_384;
@@ -104,6 +105,8 @@ pub struct ProgramBridge {
     pub members: Vec<BridgeMember>,
     /// The class of music that its channels hear while nothing is played to it; `None`: none, but for a holding bridge, which plays its channels' own.
     pub music: Option<String>,
+    /// The story that plays it to a mixing one.
+    pub music_story: u32,
     /// Sounds that play or wait, in order.
     plays: VecDeque<Rc<str>>,
     has_player: bool,
@@ -111,6 +114,9 @@ pub struct ProgramBridge {
     held_by: Option<ChannelId>,
     /// The two who hear each other directly, out of the room.
     pub(super) direct: Option<[ChannelId; 2]>,
+    /// Its number among all bridges.
+    pub(super) core: BridgeId,
+    pub(super) guests: Vec<Guest>,
     pub(crate) recording: Option<Rc<str>>,
 }
 
@@ -135,14 +141,19 @@ impl ProgramBridge {
             BridgeKind::Mixing if self.holds(id) && !is_told_held => {
                 Some(self.music.clone().unwrap_or_default())
             }
-            BridgeKind::Mixing => self.music.clone(),
+            // What all hear is played to the room, beside what they say.
+            BridgeKind::Mixing => None,
         }
     }
     /// The other one of two holds it.
     fn holds(&self, id: ChannelId) -> bool {
         self.members.len() == 2 && self.held_by.is_some_and(|by| by != id)
     }
-    /// Something is played to all, or waits for that.
+    /// Something is played to all.
+    pub fn is_told(&self) -> bool {
+        self.has_plays()
+    }
+    /// The same, or waits for that.
     pub(super) fn has_plays(&self) -> bool {
         !self.plays.is_empty()
     }
@@ -186,6 +197,9 @@ impl Core {
         if self.stasis.bridges.contains_key(&id) {
             return Err(StasisError::Conflict("Bridge with given id already exists".into()));
         }
+        let used_for = BridgeUse::Program { holds: new.kind == BridgeKind::Holding };
+        let core = self.bridge_create(used_for, &new.name, Some(&id));
+        self.stasis_room_made(core);
         let bridge = ProgramBridge {
             id: id.clone(),
             name: new.name,
@@ -195,10 +209,13 @@ impl Core {
             created_wall: self.services.wall.now_micros(),
             members: Vec::new(),
             music: None,
+            music_story: 0,
             plays: VecDeque::new(),
             has_player: false,
             held_by: None,
             direct: None,
+            core,
+            guests: Vec::new(),
             recording: None,
         };
         self.stasis.bridges.insert(id.clone(), bridge);
@@ -238,7 +255,9 @@ impl Core {
             self.stasis_rouse(member);
         }
         let view = self.stasis_bridge_view(id);
-        self.stasis.bridges.remove(id);
+        if let Some(bridge) = self.stasis.bridges.remove(id) {
+            self.bridge_destroy(bridge.core);
+        }
         self.stasis_tell(|_| view.map(StasisNotice::BridgeDestroyed));
         Ok(())
     }
@@ -249,8 +268,8 @@ impl Core {
     }
     /// The bridge of programs that watchers of calls know by this number.
     pub fn stasis_bridge_with(&self, bridge: BridgeId) -> Option<&ProgramBridge> {
-        let member = self.bridge_members(bridge).first()?;
-        self.stasis_bridge_of(*member)
+        let uid = self.bridge_snapshot(bridge)?.uid;
+        self.stasis.bridges.get(&uid).filter(|program| program.core == bridge)
     }
     /// Where a bridge is mixed; `None` while nobody is in it.
     pub fn stasis_bridge_room(&self, id: &str) -> Option<RoomId> {
@@ -278,17 +297,22 @@ impl Core {
             self.conference_leave(channel);
         }
         let mixing = MemberSettings { muted, ..MemberSettings::default() };
-        let guest =
-            Guest { seat: Seat { mixing, ..Seat::default() }, is_of_program: true, ..Guest::default() };
+        let guest = conference::Guest {
+            seat: Seat { mixing, ..Seat::default() },
+            is_of_program: true,
+            ..conference::Guest::default()
+        };
         let profile = Arc::new(BridgeProfile::default());
-        self.conference_enter(&room_of(id), channel, guest, &profile)
-            .map_err(|_| StasisError::Unprocessable("the channel has no media, or is elsewhere".into()))?;
-        let Some(bridge) = self.stasis.bridges.get_mut(id) else { return Err(StasisError::no_bridge()) };
-        bridge.members.push(member);
-        self.stasis_tell(|core| {
-            let (bridge, channel) = (core.stasis_bridge_view(id)?, core.snapshot(channel)?);
-            Some(StasisNotice::BridgeEntered { bridge, channel })
-        });
+        // It is there when its entry is told of.
+        if let Some(bridge) = self.stasis.bridges.get_mut(id) {
+            bridge.members.push(member);
+        }
+        if self.conference_enter(&room_of(id), channel, guest, &profile).is_err() {
+            if let Some(bridge) = self.stasis.bridges.get_mut(id) {
+                bridge.members.retain(|member| member.channel != channel);
+            }
+            return Err(StasisError::Unprocessable("the channel has no media, or is elsewhere".into()));
+        }
         self.stasis_show_parties(id);
         self.stasis_bridge_changed(id);
         Ok(())
@@ -319,10 +343,17 @@ impl Core {
             self.push_event(member.channel, ChanEvent::ConnectedLine(Box::new(party)));
         }
     }
-    /// Id and name of the bridge whose room has this name, and whether its channels wait in it; `None`: it is no program's.
-    pub(crate) fn stasis_bridge_of_room(&self, room: &str) -> Option<(Rc<str>, String, bool)> {
-        let bridge = self.stasis.bridges.get(room.strip_prefix(ROOM_PREFIX)?)?;
-        Some((bridge.id.clone(), bridge.name.clone(), bridge.kind == BridgeKind::Holding))
+    /// The bridge whose room has this name; `None`: it is no program's.
+    pub(crate) fn stasis_bridge_of_room(&self, room: &str) -> Option<BridgeId> {
+        Some(self.stasis.bridges.get(room.strip_prefix(ROOM_PREFIX)?)?.core)
+    }
+    /// A channel has entered a bridge; where that is one of programs, they hear of it.
+    pub(crate) fn stasis_entered(&mut self, bridge: BridgeId, channel: ChannelId) {
+        let Some(id) = self.stasis_bridge_with(bridge).map(|bridge| bridge.id.clone()) else { return };
+        self.stasis_tell(|core| {
+            let (bridge, channel) = (core.stasis_bridge_view(&id)?, core.snapshot(channel)?);
+            Some(StasisNotice::BridgeEntered { bridge, channel })
+        });
     }
     /// A room was made, which is `bridge` to watchers of calls.
     pub(crate) fn stasis_room_made(&mut self, bridge: BridgeId) {
@@ -342,7 +373,11 @@ impl Core {
             let (bridge, channel) = (core.stasis_bridge_view(id)?, core.snapshot(channel)?);
             Some(StasisNotice::BridgeLeft { bridge, channel })
         });
+        let core = self.stasis.bridges.get(id).map(|bridge| bridge.core);
         self.stasis_bridge_changed(id);
+        if let Some(core) = core {
+            self.bridge_rechosen(core);
+        }
     }
     /// Who hears whom is brought up to date, channels in a bridge look at what they hear, and its recording at whether there is somebody to record.
     pub(crate) fn stasis_bridge_changed(&mut self, id: &str) {
@@ -362,12 +397,27 @@ impl Core {
         }
         self.stasis_bridge_changed(&id);
     }
-    /// Channels in a bridge hear music of this class, or none but their own.
-    pub fn stasis_bridge_music(&mut self, id: &str, class: Option<String>) -> Result<(), StasisError> {
+    /// Channels in a bridge hear music of this class, or none but their own; the number of a story that is needed to play it.
+    pub fn stasis_bridge_music(
+        &mut self,
+        id: &str,
+        class: Option<String>,
+    ) -> Result<Option<u32>, StasisError> {
         let bridge = self.stasis.bridges.get_mut(id).ok_or_else(StasisError::no_bridge)?;
+        let plays = class.is_some();
+        let needs_story = plays && bridge.kind == BridgeKind::Mixing && bridge.music.is_none();
         bridge.music = class;
+        bridge.music_story = bridge.music_story.wrapping_add(u32::from(needs_story));
+        let story = needs_story.then_some(bridge.music_story);
+        match plays {
+            true => self.stasis_guest_comes(id, GuestKind::Music),
+            false => {
+                self.stasis_guest_logs(id, GuestKind::Music, CelKind::StreamEnd, Vec::new());
+                self.stasis_guest_goes(id, GuestKind::Music);
+            }
+        }
         self.stasis_bridge_changed(id);
-        Ok(())
+        Ok(story)
     }
     /// A sound is played to a bridge when those before it are over; whether a story is needed that plays.
     pub fn stasis_bridge_queue(&mut self, id: &str, playback: Rc<str>) -> Result<bool, StasisError> {
@@ -377,6 +427,7 @@ impl Core {
         }
         bridge.plays.push_back(playback);
         let needs_story = !core::mem::replace(&mut bridge.has_player, true);
+        self.stasis_guest_comes(id, GuestKind::Announcer);
         self.stasis_bridge_changed(id);
         Ok(needs_story)
     }
@@ -385,6 +436,9 @@ impl Core {
         let bridge = self.stasis.bridges.get_mut(id)?;
         let next = bridge.plays.front().cloned();
         bridge.has_player = next.is_some();
+        if next.is_none() {
+            self.stasis_guest_goes(id, GuestKind::Announcer);
+        }
         next
     }
     /// That sound is over.
@@ -402,7 +456,12 @@ impl Core {
         if name.is_some() && bridge.recording.is_some() {
             return Err(StasisError::Conflict("the bridge is being recorded".into()));
         }
+        let records = name.is_some();
         bridge.recording = name;
+        match records {
+            true => self.stasis_guest_comes(id, GuestKind::Recorder),
+            false => self.stasis_guest_goes(id, GuestKind::Recorder),
+        }
         self.stasis_bridge_changed(id);
         Ok(())
     }
@@ -414,6 +473,7 @@ impl Core {
             id: bridge.id.clone(),
             name: bridge.name.clone(),
             kind: bridge.kind,
+            technology: self.bridge_snapshot(bridge.core).map_or("simple_bridge", |bridge| bridge.technology),
             channels: bridge.members.iter().filter_map(uniqueid).collect(),
             created_wall: bridge.created_wall,
         })

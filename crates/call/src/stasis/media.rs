@@ -390,13 +390,24 @@ impl Core {
     pub fn stasis_playback(&mut self, id: &str, at: usize, state: PlaybackState) {
         let Some(playback) = self.stasis.playbacks.get_mut(id) else { return };
         let before = playback.state;
-        (playback.at, playback.state) = (at, state);
+        playback.state = state;
         let change = match (before, state) {
-            (PlaybackState::Queued, PlaybackState::Playing) => MediaChange::Started,
+            // Its beginning, that of each further sound, and going on after a rest.
+            (
+                PlaybackState::Queued | PlaybackState::Continuing | PlaybackState::Paused,
+                PlaybackState::Playing,
+            ) => MediaChange::Started,
             (_, PlaybackState::Continuing) => MediaChange::Continuing,
-            _ => return,
+            _ => {
+                playback.at = at;
+                return;
+            }
         };
-        let playback = Box::new(playback.clone());
+        // Going on to the next sound is told of the one that has ended.
+        playback.at = if change == MediaChange::Continuing { at.saturating_sub(1) } else { at };
+        let told = Box::new(playback.clone());
+        playback.at = at;
+        let playback = told;
         self.stasis_tell(|_| Some(StasisNotice::Playback { change, playback }));
     }
     /// A sound is over, well or not; it is forgotten and watchers hear of it.

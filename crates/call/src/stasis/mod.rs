@@ -5,6 +5,7 @@
 
 mod apps;
 mod bridges;
+mod guests;
 mod inbox;
 mod media;
 mod notices;
@@ -26,6 +27,7 @@ pub use bridges::{
     BRIDGES_MAX, BridgeKind, BridgeMember, ID_BYTES_MAX, MEMBERS_MAX, NewBridge, ProgramBridge, ROOM_PREFIX,
     is_room_of_programs,
 };
+pub use guests::GuestKind;
 pub use inbox::{Digits, ORDERS_MAX, Order, Placing, WORKS_MAX, Work};
 pub use media::{
     Gate, IfExists, LiveRecording, MEDIA_MAX, PLAYBACKS_MAX, Playback, PlaybackState, PlaybackSteer,
@@ -250,6 +252,14 @@ impl Core {
         if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
             self.stasis.swap_targets(&one, &other);
         }
+    }
+    /// A program follows a channel that it has made, from what is told of it next on.
+    pub fn stasis_follow(&mut self, app: &str, uniqueid: &str) {
+        if !self.watched {
+            return self.stasis.follow_channel(app, uniqueid);
+        }
+        let (app, uniqueid) = (Rc::from(app), Rc::from(uniqueid));
+        self.stasis_tell(|_| Some(StasisNotice::Followed { app, uniqueid }));
     }
     pub(crate) fn stasis_tell(&mut self, notice: impl FnOnce(&Self) -> Option<StasisNotice>) {
         self.notice(|core| notice(core).map(|notice| Notice::Stasis(Box::new(notice))));

@@ -27,6 +27,8 @@ pub struct BridgeView {
     pub name: String,
     /// How its channels hear each other.
     pub kind: BridgeKind,
+    /// How they are joined, in the field's word.
+    pub technology: &'static str,
     /// UNIQUEIDs of the channels in it, in the order in which they came.
     pub channels: Vec<Rc<str>>,
     /// When it was made, microseconds since the Unix epoch.
@@ -37,6 +39,13 @@ pub struct BridgeView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "it is in a box of its own wherever it goes")]
 pub enum StasisNotice {
+    /// A program follows a channel that it has made. Nobody is told.
+    Followed {
+        /// The program.
+        app: Rc<str>,
+        /// UNIQUEID of the channel.
+        uniqueid: Rc<str>,
+    },
     /// A program has a channel from here on.
     Start {
         /// The program.

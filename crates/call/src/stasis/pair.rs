@@ -16,7 +16,7 @@ impl ProgramBridge {
     fn pair(&self) -> Option<[ChannelId; 2]> {
         let [one, other] = self.members.as_slice() else { return None };
         let is_plain = self.kind == BridgeKind::Mixing && !one.is_muted && !other.is_muted;
-        let wants_room = self.recording.is_some() || self.has_plays();
+        let wants_room = self.recording.is_some() || self.has_plays() || self.music.is_some();
         (is_plain && !wants_room).then_some([one.channel, other.channel])
     }
 }
@@ -51,10 +51,16 @@ impl Core {
     }
     /// Drivers look whether two talk to each other, who may agree on more with their peers then: video, a fax, a format.
     fn stasis_tell_drivers(&mut self, members: &[BridgeMember], is_pair: bool) {
-        let bridge = members.first().and_then(|member| self.get(member.channel)?.bridge);
-        if let Some(bridge) = bridge.and_then(|id| self.bridge_mut(id)) {
+        let id = members.first().and_then(|member| self.get(member.channel)?.bridge);
+        let is_plain = id.and_then(|id| self.stasis_bridge_with(id));
+        let is_plain = is_plain.is_some_and(|bridge| !bridge.dtmf_events && !bridge.proxy_media);
+        if let Some(bridge) = id.and_then(|id| self.bridge_mut(id)) {
             // Their digits are waited for, so their media comes here.
             bridge.pair = is_pair.then_some(true);
+            bridge.joins_natively = is_pair && is_plain;
+        }
+        if let (Some(id), true) = (id, is_pair) {
+            self.bridge_rechosen(id);
         }
         members.iter().for_each(|member| self.regroup(member.channel));
     }

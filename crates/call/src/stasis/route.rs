@@ -2,7 +2,6 @@
 //! because it has it changes with them, so that each hears all of a channel from its coming to its going and no more.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::{Application, Stasis, StasisNotice, Target, Topic};
@@ -94,11 +93,17 @@ impl<'a> Subject<'a> {
                 Self { bridge: Some(Cow::Borrowed(&*bridge.id)), channels: vec![channel], ..Self::default() }
             }
             // Told to one program, whatever others listen to.
-            StasisNotice::Start { .. }
+            StasisNotice::Followed { .. }
+            | StasisNotice::Start { .. }
             | StasisNotice::End { .. }
             | StasisNotice::Replaced { .. }
             | StasisNotice::MoveFailed { .. } => Self::default(),
         }
+    }
+    /// Whether a program follows the bridge that it is about.
+    fn is_followed(&self, app: &Application) -> bool {
+        let topic = self.bridge.as_deref().map(|id| Topic::Bridge(id.to_owned()));
+        topic.is_some_and(|topic| app.topics.contains(&topic) || app.follows.contains_key(&topic))
     }
     /// Whether a program hears of it.
     fn reaches(&self, app: &Application) -> bool {
@@ -149,6 +154,10 @@ impl Stasis {
         }
         let Notice::Stasis(of) = notice else { return self.listeners(notice) };
         match &**of {
+            StasisNotice::Followed { app, uniqueid } => {
+                self.follow_channel(app, uniqueid);
+                Vec::new()
+            }
             StasisNotice::Start { app, channel, .. } => {
                 self.follow(app, Topic::Channel(channel.uniqueid.to_string()));
                 self.there(app)
@@ -192,7 +201,20 @@ impl Stasis {
         }
         let subject = Subject::of(notice);
         let reached = self.apps.iter().filter(|(_, app)| app.is_active && subject.reaches(app));
-        let heard: BTreeSet<Rc<str>> = reached.map(|(name, _)| name.clone()).collect();
+        // Who follows a bridge and all there is hears twice of what is played in it and of what is recorded there.
+        let of_bridge = |target: &Target| matches!(target, Target::Bridge(_));
+        let twice = match notice {
+            Notice::Stasis(of) => match &**of {
+                StasisNotice::Playback { playback, .. } => of_bridge(&playback.target),
+                StasisNotice::Recording { recording, .. } => of_bridge(&recording.target),
+                _ => false,
+            },
+            _ => false,
+        };
+        let times =
+            |app: &Application| if twice && app.subscribes_all && subject.is_followed(app) { 2 } else { 1 };
+        let heard: Vec<Rc<str>> =
+            reached.flat_map(|(name, app)| core::iter::repeat_n(name.clone(), times(app))).collect();
         if let Notice::Hangup { channel, .. } = notice {
             let topic = Topic::Channel(channel.uniqueid.to_string());
             for app in self.apps.values_mut() {
@@ -200,7 +222,7 @@ impl Stasis {
                 app.follows.remove(&topic);
             }
         }
-        heard.into_iter().collect()
+        heard
     }
     fn there(&self, app: &Rc<str>) -> Vec<Rc<str>> {
         self.apps.get(app).filter(|known| known.is_active).map(|_| app.clone()).into_iter().collect()

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::task::Poll;
 
-use base::Instant;
+use base::{FormatId, Instant};
 
-use crate::{ClipAnswer, ClipWant, Core, Shard, TaskId};
+use crate::{ClipAnswer, ClipWant, Core, MusicAnswer, Shard, TaskId};
 
 /// What a story looks after.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +14,15 @@ pub enum Tended {
     Playback(Rc<str>),
     /// A recording, by its name.
     Recording(Rc<str>),
+    /// Music of a bridge, which looks for itself what is wanted.
+    Music(Rc<str>),
 }
 
 impl Core {
     fn stasis_tend(&mut self, what: &Tended, story: Option<TaskId>) {
         let waiter = match what {
             Tended::Playback(id) => self.stasis.playbacks.get_mut(id).map(|found| &mut found.waiter),
+            Tended::Music(_) => None,
             Tended::Recording(name) => self.stasis.recordings.get_mut(name).map(|found| &mut found.waiter),
         };
         if let Some(waiter) = waiter {
@@ -46,6 +49,20 @@ impl Shard {
             Poll::Pending
         })
         .await;
+    }
+    /// Music of a class, once it has been read.
+    pub async fn stasis_music(&self, class: &str, format: FormatId) -> MusicAnswer {
+        std::future::poll_fn(|_| {
+            let mut core = self.core.borrow_mut();
+            let answer = core.services.library.music(class, format);
+            if !matches!(answer, MusicAnswer::Loading) {
+                return Poll::Ready(answer);
+            }
+            let current = self.exec.borrow().current();
+            core.library_waiters.extend(current);
+            Poll::Pending
+        })
+        .await
     }
     /// A sound, once it has been read.
     pub async fn stasis_clip(&self, want: &ClipWant) -> ClipAnswer {

@@ -286,7 +286,7 @@ fn prefixed_bridge<'a>(message: Message<'a>, prefix: &str, of: &BridgeSnapshot) 
         .prefixed(prefix, "BridgeCreator", or_unknown(of.used_for.creator()))
         .prefixed(prefix, "BridgeName", or_unknown(&of.name))
         .prefixed(prefix, "BridgeNumChannels", of.count)
-        .prefixed(prefix, "BridgeVideoSourceMode", "none")
+        .prefixed(prefix, "BridgeVideoSourceMode", of.used_for.video_mode())
 }
 
 /// The fields of a bridge with a word before each name; nothing of one that is not there.
@@ -393,18 +393,20 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::SoftHangup { channel: of, by } => {
             plain("SoftHangupRequest", of).with(|m| tech_cause(m.field("Cause", *by as u8), of))
         }
-        Notice::HangupRequest { channel: of, cause } => plain("HangupRequest", of)
-            .with(|m| tech_cause(m.optional("Cause", Some(cause.0).filter(|cause| *cause > 0)), of)),
+        Notice::HangupRequest { channel: of, cause } => plain("HangupRequest", of).with(|m| {
+            let cause = cause.filter(|cause| cause.0 > 0).map(|cause| cause.0.to_string());
+            tech_cause(m.optional("Cause", cause.as_deref()), of)
+        }),
         Notice::Hangup { channel: of, cause } => plain("Hangup", of)
             .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of)),
         Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),
         Notice::DialBegin { caller, dest, dial_string } => {
             dial("DialBegin", caller.as_ref(), dest).with(|m| m.field("DialString", dial_string))
         }
-        Notice::DialState { caller, dest, status } => {
+        Notice::DialState { caller, dest, status, .. } => {
             dial("DialState", caller.as_ref(), dest).with(|m| m.field("DialStatus", status))
         }
-        Notice::DialEnd { caller, dest, status, forward } => dial("DialEnd", caller.as_ref(), dest)
+        Notice::DialEnd { caller, dest, status, forward, .. } => dial("DialEnd", caller.as_ref(), dest)
             .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
         Notice::BridgeCreate { bridge: of } => Event::new("BridgeCreate").with(|m| bridge(m, of)),
         Notice::LocalBridge { first, second, optimizes } => Event::new("LocalBridge").with(|m| {
@@ -526,12 +528,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 m.optional("ActionID", action_id)
                     .field("Response", if *success { "Success" } else { "Failure" })
                     .field("Channel", channel.as_ref().map_or(target.as_str(), |of| &*of.name))
-                    .field("Context", &location.0)
-                    .field("Exten", &location.1)
-                    .field("Application", application.as_ref().map_or("", |(name, _)| name))
-                    .field("Data", application.as_ref().map_or("", |(_, data)| data))
+                    .optional("Context", application.is_none().then_some(&location.0))
+                    .optional("Exten", application.is_none().then_some(&location.1))
+                    .optional("Application", application.as_ref().map(|(name, _)| name.as_str()))
+                    .optional("Data", application.as_ref().map(|(_, data)| data.as_str()))
                     .field("Reason", reason)
-                    .field("Uniqueid", channel.as_ref().map_or("<null>", |of| &*of.uniqueid))
+                    .field("Uniqueid", channel.as_ref().map_or("<unknown>", |of| &*of.uniqueid))
                     .field("CallerIDNum", or_unknown(caller.number()))
                     .field("CallerIDName", or_unknown(caller.name()))
             })

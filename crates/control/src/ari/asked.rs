@@ -75,7 +75,11 @@ impl<'a> Asked<'a> {
                 given.extend(param.default.map(str::to_owned));
             }
             if param.required && given.iter().all(String::is_empty) {
-                return Err(Fault::bad(format!("{} is required", param.name)));
+                let text = match param.name {
+                    "endpoint" => "Endpoint must be specified".to_owned(),
+                    name => format!("{name} is required"),
+                };
+                return Err(Fault::bad(text));
             }
             for value in &given {
                 check(param, value)?;

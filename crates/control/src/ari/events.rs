@@ -71,11 +71,15 @@ fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
             ("ChannelHangupRequest", event)
         }
         Notice::HangupRequest { channel, cause } => {
-            ("ChannelHangupRequest", json!({ "channel": view.channel(channel), "cause": cause.0 }))
+            let mut event = json!({ "channel": view.channel(channel) });
+            put(&mut event, "cause", cause.map(|cause| Value::from(cause.0)));
+            put(&mut event, "tech_cause", channel.tech_cause.map(Value::from));
+            ("ChannelHangupRequest", event)
         }
         Notice::Hangup { channel, cause } => {
-            let event =
+            let mut event =
                 json!({ "channel": view.channel(channel), "cause": cause.0, "cause_txt": cause.text() });
+            put(&mut event, "tech_cause", channel.tech_cause.map(Value::from));
             ("ChannelDestroyed", event)
         }
         Notice::UserEvent { channel, name, fields } => user_event(channel.as_ref(), name, fields, view),
@@ -87,15 +91,14 @@ fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
 fn of_dialling(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     let event = match notice {
         Notice::DialBegin { caller, dest, dial_string } => {
-            let mut event = dial(caller.as_ref(), dest, "", view);
-            put(&mut event, "dialstring", Some(Value::from(dial_string.as_str())));
-            event
+            dial(caller.as_ref(), dest, ("", "", dial_string), view)
         }
-        Notice::DialState { caller, dest, status } => dial(caller.as_ref(), dest, status, view),
-        Notice::DialEnd { caller, dest, status, forward } => {
-            let mut event = dial(caller.as_ref(), dest, status, view);
-            put(&mut event, "forward", forward.as_deref().map(Value::from));
-            event
+        Notice::DialState { caller, dest, status, dial_string } => {
+            dial(caller.as_ref(), dest, (status, "", dial_string), view)
+        }
+        Notice::DialEnd { caller, dest, status, forward, dial_string } => {
+            let forward = forward.as_deref().unwrap_or_default();
+            dial(caller.as_ref(), dest, (status, forward, dial_string), view)
         }
         _ => return None,
     };
@@ -166,6 +169,7 @@ fn put(event: &mut Value, name: &str, value: Option<Value>) {
 
 fn of_program(notice: &StasisNotice, view: &mut View<'_>) -> Option<Event> {
     Some(match notice {
+        StasisNotice::Followed { .. } => return None,
         StasisNotice::Start { args, channel, replaced, .. } => {
             let mut event = json!({ "args": args, "channel": view.channel(channel) });
             put(&mut event, "replace_channel", replaced.as_ref().map(|of| view.channel(of)));
@@ -206,8 +210,15 @@ fn of_program(notice: &StasisNotice, view: &mut View<'_>) -> Option<Event> {
     })
 }
 
-fn dial(caller: Option<&Snapshot>, dest: &Snapshot, status: &str, view: &mut View<'_>) -> Value {
-    let mut event = json!({ "peer": view.channel(dest), "dialstatus": status });
+fn dial(
+    caller: Option<&Snapshot>,
+    dest: &Snapshot,
+    (status, forward, dial_string): (&str, &str, &str),
+    view: &mut View<'_>,
+) -> Value {
+    let mut event = json!({
+        "peer": view.channel(dest), "dialstatus": status, "forward": forward, "dialstring": dial_string,
+    });
     put(&mut event, "caller", caller.map(|of| view.channel(of)));
     event
 }

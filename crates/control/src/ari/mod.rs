@@ -333,7 +333,6 @@ impl Ari {
             }
         }
         let mut core = self.site.shard.core.borrow_mut();
-        core.tell_attempt(|_| auth::attempt("SuccessfulAuth", request.peer, &caller.user));
         // Channels come to it from the next story on; what happens before its next turn is told as well.
         core.watched = true;
         drop(core);

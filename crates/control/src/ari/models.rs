@@ -277,8 +277,8 @@ events! {
     "Dial" "A leg is being called, or how that came out." [
         may("caller", "Channel", "Who calls"),
         has("peer", "Channel", "The leg"),
-        may("forward", "string", "Where the call was forwarded to"),
-        may("dialstring", "string", "What was dialled"),
+        has("forward", "string", "Where the call was forwarded to; empty: nowhere"),
+        has("dialstring", "string", "What was dialled; empty where that was told before"),
         has("dialstatus", "string", "Empty at the beginning; RINGING, ANSWER, BUSY and so on"),
     ];
     "BridgeCreated" "A bridge was made." [has("bridge", "Bridge", "The bridge")];

@@ -185,7 +185,9 @@ impl Fault {
     }
     /// As it is sent.
     pub fn json(&self) -> Value {
-        json!({ "message": self.1 })
+        // What went wrong in here goes by another name.
+        let name = if self.0 == 500 { "error" } else { "message" };
+        json!({ name: self.1 })
     }
 }
 

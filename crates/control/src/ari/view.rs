@@ -12,20 +12,9 @@ use store::date::Zone;
 use super::time::stamp;
 use crate::site::Site;
 
-/// What does not change of a channel, or is known of one that is gone: events speak of those too.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Fact {
-    created_wall: i64,
-    protocol_id: String,
-    app: &'static str,
-    app_data: String,
-}
-
-/// What is remembered of channels and bridges that somebody hears of; each goes with what it is about.
+/// What is remembered of bridges that somebody hears of; each goes with what it is about.
 #[derive(Default)]
 pub(crate) struct Facts {
-    /// Channels by their names.
-    channels: BTreeMap<Rc<str>, Fact>,
     /// Bridges of the core: whether one is the inside of a program's bridge, and when it was made.
     bridges: BTreeMap<(u32, u32), (bool, i64)>,
 }
@@ -33,7 +22,6 @@ pub(crate) struct Facts {
 impl Facts {
     /// Nobody hears of anything any more.
     pub fn clear(&mut self) {
-        self.channels.clear();
         self.bridges.clear();
     }
     /// Somebody hears of things from here on: what there is is learnt.
@@ -53,31 +41,13 @@ impl Facts {
     }
     /// Forgets what is gone, after events were made of it.
     pub fn forget(&mut self, notice: &Notice) {
-        match notice {
-            Notice::Hangup { channel, .. } => drop(self.channels.remove(&channel.name)),
-            Notice::BridgeDestroy { bridge } => {
-                self.bridges.remove(&(bridge.id.slot, bridge.id.generation));
-            }
-            _ => {}
+        if let Notice::BridgeDestroy { bridge } = notice {
+            self.bridges.remove(&(bridge.id.slot, bridge.id.generation));
         }
     }
     /// Whether a bridge of the core is the inside of a program's.
     pub fn is_inside(&self, bridge: BridgeId) -> bool {
         self.bridges.get(&(bridge.slot, bridge.generation)).is_some_and(|(is_inside, _)| *is_inside)
-    }
-    /// What is known of a channel; remembered while it is there.
-    fn of(&mut self, site: &Site, core: &Core, name: &Rc<str>) -> Fact {
-        let known = core.by_name(name).and_then(|id| core.get(id));
-        let Some(channel) = known else { return self.channels.get(name).cloned().unwrap_or_default() };
-        let before = self.channels.get(name).map(|fact| fact.protocol_id.clone()).filter(|id| !id.is_empty());
-        let fact = Fact {
-            created_wall: channel.created_wall,
-            protocol_id: before.unwrap_or_else(|| protocol_id(site, core, channel.id)),
-            app: channel.app,
-            app_data: channel.app_data.clone(),
-        };
-        self.channels.insert(name.clone(), fact.clone());
-        fact
     }
 }
 
@@ -85,12 +55,6 @@ impl Facts {
 fn made_at(core: &Core, members: &[base::ChannelId]) -> i64 {
     let created = members.iter().filter_map(|id| core.get(*id)).map(|channel| channel.created_wall).max();
     created.unwrap_or_else(|| core.services.wall.now_micros())
-}
-
-/// The Call-ID of a channel of SIP; empty for others.
-fn protocol_id(site: &Site, core: &Core, id: base::ChannelId) -> String {
-    let Ok(mut sip) = site.sip.try_borrow_mut() else { return String::new() };
-    sip.call_id(core, id).map(|id| String::from_utf8_lossy(&id).into_owned()).unwrap_or_default()
 }
 
 /// Makes models of what there is.
@@ -110,12 +74,11 @@ impl View<'_> {
     }
     /// Channel.
     pub fn channel(&mut self, of: &Snapshot) -> Value {
-        let fact = self.facts.of(self.site, self.core, &of.name);
         let mut out = json!({
             "id": &*of.uniqueid,
             "name": &*of.name,
             "state": of.state.name(),
-            "protocol_id": fact.protocol_id,
+            "protocol_id": &*of.call_id,
             "caller": { "name": of.caller.name(), "number": of.caller.number() },
             "connected": { "name": of.connected.name(), "number": of.connected.number() },
             "accountcode": of.account,
@@ -123,10 +86,10 @@ impl View<'_> {
                 "context": of.location.context,
                 "exten": of.location.exten,
                 "priority": of.location.priority,
-                "app_name": fact.app,
-                "app_data": fact.app_data,
+                "app_name": of.app,
+                "app_data": of.app_data,
             },
-            "creationtime": self.moment(fact.created_wall),
+            "creationtime": self.moment(of.created_wall),
             "language": of.language,
         });
         if !self.variables.is_empty()
@@ -144,20 +107,15 @@ impl View<'_> {
     /// A bridge that a program has made.
     pub fn bridge(&self, of: &BridgeView) -> Value {
         let channels: Vec<&str> = of.channels.iter().map(|id| &**id).collect();
-        let technology = match (of.kind.name(), channels.len()) {
-            ("holding", _) => "holding_bridge",
-            (_, 0..=2) => "simple_bridge",
-            _ => "softmix",
-        };
         json!({
             "id": &*of.id,
-            "technology": technology,
+            "technology": of.technology,
             "bridge_type": of.kind.name(),
             "bridge_class": "stasis",
             "creator": "Stasis",
             "name": of.name,
             "channels": channels,
-            "video_mode": "none",
+            "video_mode": "talker",
             "creationtime": self.moment(of.created_wall),
         })
     }

@@ -204,10 +204,9 @@ impl SipDriver {
                 {
                     entry.tech_cause = Some(super::tech::refusal_status(cause));
                 }
-                let plain = channel.map_or(Cause::NORMAL_CLEARING, |channel| core.plain_cause(channel));
                 let cause = match reason {
-                    End::Bye => told.unwrap_or(plain),
-                    End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
+                    End::Bye if told.is_none() => return self.over_unsaid(core, dialog, "SIP BYE"),
+                    End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
                     End::NoAck | End::PeerLost => Cause::RECOVERY_ON_TIMER_EXPIRE,
                     End::Abandoned => Cause::CALL_REJECTED,
                 };
@@ -251,6 +250,15 @@ impl SipDriver {
         self.legs.unbind(dialog);
         if let Some(leg) = self.legs.get(handle) {
             core.remote_hangup(leg.channel, cause, source);
+        }
+    }
+
+    /// The same where nobody says why.
+    fn over_unsaid(&mut self, core: &mut Core, dialog: DialogId, source: &str) {
+        let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        self.legs.unbind(dialog);
+        if let Some(leg) = self.legs.get(handle) {
+            core.remote_end(leg.channel, source);
         }
     }
 

@@ -15,6 +15,10 @@ fn snapshot(name: &str, uniqueid: &str, linkedid: &str) -> Snapshot {
         language: "en".into(),
         account: String::new(),
         location: Location { context: "test".into(), exten: "200".into(), priority: 2 },
+        created_wall: 0,
+        call_id: "".into(),
+        app: "",
+        app_data: String::new(),
         tech_cause: None,
     }
 }
@@ -44,7 +48,9 @@ fn call(tracer: &mut Tracer) -> Vec<Span> {
         let (caller, dest) = (Some(alice.clone()), bob.clone());
         match end {
             false => Notice::DialBegin { caller, dest, dial_string: "bob".into() },
-            true => Notice::DialEnd { caller, dest, status: "ANSWER", forward: None },
+            true => {
+                Notice::DialEnd { caller, dest, status: "ANSWER", forward: None, dial_string: String::new() }
+            }
         }
     };
     let enter = |channel: &Snapshot, count| Notice::BridgeEnter {

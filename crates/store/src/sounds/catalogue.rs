@@ -97,8 +97,13 @@ impl Catalogue {
     }
     /// Reads and codes a prompt; `Err` says where was looked.
     pub(crate) fn prompt(&self, want: &ClipWant) -> Result<Clip, String> {
+        self.prompt_of(want).map(|(clip, _)| clip)
+    }
+    /// The same, and the format of its file.
+    pub(crate) fn prompt_of(&self, want: &ClipWant) -> Result<(Clip, FormatId), String> {
         let (extension, bytes) = self.find(want)?;
-        self.code(extension, &bytes, want.format)
+        let source = SoundFile::parse(extension, &bytes).map_or(FormatId::SLIN, |sound| sound.format);
+        self.code(extension, &bytes, want.format).map(|clip| (clip, source))
     }
     /// The file of a prompt that costs least to play.
     fn find(&self, want: &ClipWant) -> Result<(&'static str, Cow<'static, [u8]>), String> {

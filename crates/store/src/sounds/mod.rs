@@ -52,7 +52,7 @@ enum Job {
 }
 
 enum Done {
-    Prompt(ClipWant, Result<Clip, String>),
+    Prompt(ClipWant, Result<(Clip, FormatId), String>),
     Music(String, FormatId, Option<Clip>),
 }
 
@@ -60,6 +60,8 @@ struct Prompt {
     clip: Option<Arc<Clip>>,
     missing: Option<Arc<str>>,
     asked: u64,
+    /// Format of its file.
+    source: FormatId,
 }
 
 /// The front end. Implements [`Library`] for the call core.
@@ -159,9 +161,11 @@ impl Sounds {
         while let Ok(done) = self.done.try_recv() {
             any = true;
             match done {
-                Done::Prompt(want, Ok(clip)) => self.keep(want, clip),
+                Done::Prompt(want, Ok((clip, source))) => self.keep(want, clip, source),
                 Done::Prompt(want, Err(looked)) => {
-                    let missing = Prompt { clip: None, missing: Some(looked.into()), asked: self.clock };
+                    let source = FormatId::SLIN;
+                    let missing =
+                        Prompt { clip: None, missing: Some(looked.into()), asked: self.clock, source };
                     self.prompts.insert(want, missing);
                 }
                 Done::Music(class, format, clip) => {
@@ -201,9 +205,10 @@ impl Sounds {
         })
     }
 
-    fn keep(&mut self, want: ClipWant, clip: Clip) {
+    fn keep(&mut self, want: ClipWant, clip: Clip, source: FormatId) {
         self.prompt_bytes += bytes_of(&clip);
-        self.prompts.insert(want, Prompt { clip: Some(Arc::new(clip)), missing: None, asked: self.clock });
+        let (clip, asked) = (Some(Arc::new(clip)), self.clock);
+        self.prompts.insert(want, Prompt { clip, missing: None, asked, source });
         while self.prompt_bytes > PROMPT_BYTES_MAX {
             let oldest = self.prompts.iter().filter(|(_, p)| p.clip.is_some()).min_by_key(|(_, p)| p.asked);
             let Some(oldest) = oldest.map(|(want, _)| want.clone()) else { break };
@@ -239,7 +244,8 @@ impl Library for Sounds {
         match jobs.try_send(Job::Prompt(want.clone())) {
             Ok(()) => {
                 self.forget_missing();
-                self.prompts.insert(want.clone(), Prompt { clip: None, missing: None, asked: clock });
+                let source = FormatId::SLIN;
+                self.prompts.insert(want.clone(), Prompt { clip: None, missing: None, asked: clock, source });
                 ClipAnswer::Loading
             }
             // The queue is full: whoever asks is woken by the answers ahead and asks again.
@@ -248,6 +254,9 @@ impl Library for Sounds {
                 ClipAnswer::Missing("the thread that reads sounds has ended".into())
             }
         }
+    }
+    fn source(&mut self, want: &ClipWant) -> FormatId {
+        self.prompts.get(want).map_or(FormatId::SLIN, |prompt| prompt.source)
     }
     fn forget(&mut self, name: &str) {
         let mut bytes = 0;
@@ -344,8 +353,8 @@ fn serve(mut catalogue: Catalogue, inbox: &Receiver<Job>, outbox: &SyncSender<Do
             }
             Job::Prompt(want) => {
                 let found = match speech::text_of(&want.name) {
-                    Some(text) => catalogue.speech(text, &want),
-                    None => catalogue.prompt(&want),
+                    Some(text) => catalogue.speech(text, &want).map(|clip| (clip, FormatId::SLIN)),
+                    None => catalogue.prompt_of(&want),
                 };
                 Done::Prompt(want, found)
             }

@@ -43,7 +43,11 @@ pub(in super::super) fn autohangup(desk: &Desk, words: &[String]) -> Reply {
 }
 
 pub(in super::super) fn callerid(desk: &Desk, words: &[String]) -> Reply {
-    desk.call.assign("CALLERID(all)", word(words, 0));
+    // Who pays for the call stays who it was.
+    let party = call::PartyId::parse(word(words, 0));
+    let chan = &desk.call.chan;
+    let _ = chan.with(|channel| (channel.caller.name, channel.caller.number) = (party.name, party.number));
+    chan.core(|core| core.notice_of(chan.id(), call::Notice::NewCallerId));
     Reply::number(1)
 }
 

@@ -15,14 +15,14 @@ pub(in super::super) fn db_put(desk: &Desk, words: &[String]) -> Reply {
 }
 
 pub(in super::super) fn db_del(desk: &Desk, words: &[String]) -> Reply {
-    Reply::number(i64::from(
-        desk.call.chan.core(|core| core.services.db.delete(word(words, 0), word(words, 1))),
-    ))
+    // Nothing to take away is no failure.
+    desk.call.chan.core(|core| core.services.db.delete(word(words, 0), word(words, 1)));
+    Reply::number(1)
 }
 
 pub(in super::super) fn db_deltree(desk: &Desk, words: &[String]) -> Reply {
-    let removed = desk.call.chan.core(|core| core.services.db.delete_tree(word(words, 0), word(words, 1)));
-    Reply::number(i64::from(removed > 0))
+    desk.call.chan.core(|core| core.services.db.delete_tree(word(words, 0), word(words, 1)));
+    Reply::number(1)
 }
 
 pub(in super::super) fn get_variable(desk: &Desk, words: &[String]) -> Reply {

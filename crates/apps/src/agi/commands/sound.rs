@@ -38,7 +38,7 @@ async fn stream(chan: &Chan, file: &str, escapes: &str, from: u64) -> Result<Opt
     let cursor = Cursor::new(clip.clone(), 0);
     let whole = cursor.ms(clip.data.len());
     let start = cursor.bytes(from / 8).min(clip.data.len());
-    Ok(match chan.play_clip(clip, start, escapes).await? {
+    Ok(match chan.play_clip(clip.without_beginning(), start, escapes).await? {
         Heard::Finished => Some((0, whole * 8)),
         Heard::Interrupted(digit, offset) => Some((code(digit), cursor.ms(offset) * 8)),
         Heard::Failed => Some((-1, from)),
@@ -55,9 +55,12 @@ pub(in super::super) fn stream_file(desk: Desk, words: Vec<String>) -> Replying 
             },
         };
         let played = stream(&desk.call.chan, word(&words, 0), &escapes(word(&words, 1)), from).await;
+        if let Ok(Some((result, _))) = played {
+            desk.call.set("PLAYBACKSTATUS", if result == 0 { "SUCCESS" } else { "FAILED" });
+        }
         Reply::Result(match played {
             Ok(Some((result, samples))) => format!("{result} endpos={samples}"),
-            Ok(None) => "0 endpos=0".to_owned(),
+            Ok(None) => "-1 endpos=0".to_owned(),
             Err(_) => format!("-1 endpos={from}"),
         })
     })
@@ -77,7 +80,8 @@ pub(in super::super) fn control_stream(desk: Desk, words: Vec<String>) -> Replyi
         let keys = [escapes(given(1)), given(5).to_owned(), String::new(), usual(3, "#"), usual(4, "*")];
         let played = control_playback::one(&desk.call, given(0), given(2), given(6), keys).await;
         Reply::Result(match played {
-            Ok(Some((digit, ms))) => format!("{} endpos={ms}", digit.map_or(0, code)),
+            Ok(Some((digit, Some(ms)))) => format!("{} endpos={ms}", digit.map_or(0, code)),
+            Ok(Some((_, None))) => "0 endpos=-1".to_owned(),
             Ok(None) => "-1 endpos=0".to_owned(),
             Err(_) => "-1 endpos=0".to_owned(),
         })

@@ -11,7 +11,8 @@ pub(in super::super) fn send_text(desk: &Desk, words: &[String]) -> Reply {
     if let Err(stop) = desk.call.chan.check() {
         return Err(stop).into();
     }
-    crate::flow::line::send_text_to(&desk.call, word(words, 0));
+    let (id, text) = (desk.call.chan.id(), word(words, 0));
+    desk.call.chan.shard().with_tech(id, |tech, core| tech.send_text(core, id, text));
     Reply::number(0)
 }
 
@@ -33,7 +34,8 @@ pub(in super::super) fn receive_char(desk: Desk, words: Vec<String>) -> Replying
         let Ok(timeout) = word(&words, 0).parse() else { return Reply::Usage };
         Reply::Result(match text(&desk, timeout).await {
             Ok(Some(text)) => text.chars().next().map_or(0, u32::from).to_string(),
-            Ok(None) => "0 (timeout)".to_owned(),
+            // The field tells no end of waiting from the end of the call.
+            Ok(None) => "-1 (hangup)".to_owned(),
             Err(_) => "-1 (hangup)".to_owned(),
         })
     })

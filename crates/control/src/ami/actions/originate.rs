@@ -65,8 +65,7 @@ fn place(turn: &mut Turn<'_>) -> Done {
 
 fn wanted(turn: &Turn<'_>) -> Result<Originate, Refusal> {
     let target = turn.need("Channel")?;
-    let tech = target.split_once('/').filter(|(_, resource)| !resource.is_empty()).map(|(tech, _)| tech);
-    if tech.is_none_or(|tech| turn.site.shard.tech_named(tech).is_none()) {
+    if target.split_once('/').is_none_or(|(_, resource)| resource.is_empty()) {
         return Err("Invalid channel".into());
     }
     let timeout = match turn.get("Timeout").map(str::parse::<u64>) {
@@ -97,9 +96,13 @@ fn wanted(turn: &Turn<'_>) -> Result<Originate, Refusal> {
 
 fn then(turn: &Turn<'_>) -> Result<Then, Refusal> {
     let Some(name) = turn.get("Application") else {
-        let exten = turn.need("Exten")?.to_owned();
-        let context = turn.get("Context").unwrap_or("default").to_owned();
-        let priority = turn.get("Priority").unwrap_or("1");
+        let given = |name| turn.get(name).filter(|text| !text.is_empty());
+        let (Some(context), Some(exten), Some(priority)) =
+            (given("Context"), given("Exten"), given("Priority"))
+        else {
+            return Err("Originate with 'Exten' requires 'Context' and 'Priority'".into());
+        };
+        let (context, exten) = (context.to_owned(), exten.to_owned());
         let location = match priority.parse() {
             Ok(priority) => Location { context, exten, priority },
             Err(_) => turn
@@ -107,6 +110,13 @@ fn then(turn: &Turn<'_>) -> Result<Then, Refusal> {
                 .resolve(&format!("{context},{exten},{priority}"))
                 .map_err(|_| Refusal::from("Invalid priority"))?,
         };
+        let call = turn.call(None);
+        let priority = location.priority.to_string();
+        if !call.exists(&location.context, &location.exten)
+            || call.resolve(&format!("{},{},{priority}", location.context, location.exten)).is_err()
+        {
+            return Err("Extension does not exist.".into());
+        }
         return Ok(Then::Exten(location));
     };
     let Some(row) = apps::table::lookup(name) else {
@@ -132,6 +142,8 @@ fn variables(turn: &Turn<'_>) -> Result<Vec<(String, String)>, Refusal> {
         }
         variables.push((name.to_owned(), value.to_owned()));
     }
+    // They are set from the last one on.
+    variables.reverse();
     Ok(variables)
 }
 

@@ -42,7 +42,7 @@ fn variables_of_an_originated_channel_are_told_as_they_are_set() {
     let all = messages(&text);
     let told = all.iter().filter(|message| field(message, "Event") == Some("VarSet"));
     let told: Vec<_> = told.map(|message| (field(message, "Variable"), field(message, "Value"))).collect();
-    let expected = [("WHO", "all"), ("A", "1"), ("__B", "2"), ("C", "3")];
+    let expected = [("WHO", "all"), ("C", "3"), ("__B", "2"), ("A", "1")];
     assert_eq!(told, expected.map(|(name, value)| (Some(name), Some(value))), "{text}");
     assert!(text.contains("Channel: SIM/bob-"), "{text}");
 }

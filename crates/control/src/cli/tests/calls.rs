@@ -103,7 +103,7 @@ fn an_originated_call_runs_an_application_or_the_dialplan_and_failure_is_logged(
     desk.pass(0);
     assert_eq!(
         desk.lines("core show channels")[1],
-        "SIM/6001-00000000    (None)               Down    AppDial((Outgoing Line))"
+        "SIM/6001-00000000    (None)               Down    AppDial2((Outgoing Line))"
     );
     desk.pass(2);
     let shown = desk.lines("core show channels");
