@@ -311,13 +311,14 @@ impl Hints {
             return;
         }
         let state = device_state(shard, &device);
-        let before = if hinted.is_none() && is_idle(state) {
-            // Forgotten while idle, so that names made up by callers (Local channels) do not pile up.
+        let is_local = key.starts_with("local/");
+        let before = if hinted.is_none() && (is_local || is_unknown(state)) {
+            // Forgotten, so that names made up by callers do not pile up.
             self.devices.remove(&key)
         } else {
             self.devices.insert(key, state)
         };
-        if before != Some(state) {
+        if before != Some(state) || is_local {
             let notice = Notice::DeviceStateChange { device, state: state.name() };
             shard.core.borrow_mut().notice(|_| Some(notice));
         }
@@ -357,6 +358,11 @@ fn tell_outward(core: &mut Core, row: &HintRow) {
         let extension = Watched { context: row.context.clone(), exten: row.exten.clone() };
         core.outward.extensions.push((extension, Some(row.state)));
     }
+}
+
+/// Nothing here has the name.
+fn is_unknown(state: DeviceState) -> bool {
+    matches!(state, DeviceState::Unknown | DeviceState::Invalid)
 }
 
 fn is_idle(state: DeviceState) -> bool {

@@ -414,6 +414,10 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// Whether it is a half of a Local channel.
+    pub fn is_local(&self) -> bool {
+        self.name.starts_with("Local/")
+    }
     /// Its streams of video, of those that are passed through.
     pub fn pictures(&self) -> &[Option<StreamId>] {
         self.passed.get(..self.passed.len().min(base::VIDEO_SLOTS)).unwrap_or_default()

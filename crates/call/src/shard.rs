@@ -101,7 +101,8 @@ impl Shard {
             && let Some(channel) = core.get_mut(made)
         {
             channel.forwards = forwards - 1;
-            channel.hops = hops.map(|hops| hops.saturating_sub(1));
+            // No message is sent on here; whoever sends one takes one of them.
+            channel.hops = hops;
         }
         Ok(made)
     }

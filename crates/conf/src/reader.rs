@@ -228,9 +228,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The last section of this name that passes the filter; one in another case if there is none.
+    /// The first section of this name that passes the filter; one in another case if there is none.
     fn find(&self, name: &str, filter: &Filter) -> Option<usize> {
-        self.find_before(self.file.sections.len(), name, filter)
+        let same = self.by_name.get(&name.to_ascii_lowercase())?;
+        let passing = || {
+            let all = same.iter().filter_map(|at| Some((*at, self.file.sections.get(*at)?)));
+            all.filter(|(_, section)| filter.passes(section))
+        };
+        let exact = passing().find(|(_, section)| &*section.name == name);
+        exact.or_else(|| passing().next()).map(|(at, _)| at)
     }
 
     fn find_before(&self, end: usize, name: &str, filter: &Filter) -> Option<usize> {

@@ -60,7 +60,7 @@ fn rules_3_to_6_sections_and_variables() {
         ("rule 4: inherits from an earlier one of its own name", "[a]\nx=1\n[a](a)", "a{x=1} a{x=1'}"),
         ("rule 4: text after the bracket is not read", "[t](!)\n[a] (t)\nx=1", "!t{} a{x=1}"),
         ("rule 4: + continues", "[a]\nx=1\n[b]\n[a](+)\ny=2", "a{x=1,y=2} b{}"),
-        ("rule 4: + continues the last", "[a]\nx=1\n[a]\nx=2\n[a](+)\ny=3", "a{x=1} a{x=2,y=3}"),
+        ("rule 4: + continues the first", "[a]\nx=1\n[a]\nx=2\n[a](+)\ny=3", "a{x=1,y=3} a{x=2}"),
         ("rule 4: + with a parent", "[t](!)\nx=1\n[a]\n[a](+,t)", "!t{x=1} a{x=1'}"),
         (
             "rule 4: a filter narrows",

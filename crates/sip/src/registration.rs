@@ -48,6 +48,13 @@ pub enum Status {
 }
 
 impl Status {
+    /// The word that watchers know: whatever has failed is rejected.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rejected | Self::Stopped => "Rejected",
+            Self::Registered | Self::Unregistered => self.name(),
+        }
+    }
     /// The field's word for it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -149,10 +149,11 @@ impl Core {
     /// Sets a variable of a channel and tells watchers; an empty value takes it away.
     pub fn set_variable(&mut self, id: ChannelId, name: &str, value: &str) {
         let Some(channel) = self.get_mut(id) else { return };
+        let (inherit, bare) = Inherit::strip(name);
         if value.is_empty() {
-            channel.vars.remove(Var::named(name));
+            channel.vars.remove(Var::named(bare));
         } else {
-            channel.vars.set(Var::named(name), value, Inherit::Never);
+            channel.vars.set(Var::named(bare), value, inherit);
         }
         self.notice(|core| {
             Some(Notice::VarSet {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, PlayId, StreamId};
 
 use super::{Advance, Core};
-use crate::{CdrState, Channel, NewChannel, Notice, Snapshot};
+use crate::{ChanState, CdrState, Channel, NewChannel, Notice, Snapshot};
 
 /// Most channels at once; bounds the slab whatever `maxcalls` says.
 const CHANNELS_MAX: usize = 1 << 18;
@@ -152,7 +152,10 @@ impl Core {
         if let Some(channel) = self.get_mut(id) {
             channel.ani = channel.caller.number.clone();
         }
-        self.touch_device(id);
+        // One that is down has begun nothing yet, and the halves of a Local channel begin together.
+        if self.get(id).is_some_and(|channel| channel.state != ChanState::Down && !channel.is_local()) {
+            self.touch_device(id);
+        }
         Some(id)
     }
 

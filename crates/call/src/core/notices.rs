@@ -66,7 +66,8 @@ impl Core {
     pub(crate) fn touch_device(&mut self, id: ChannelId) {
         let Some(channel) = self.get(id) else { return };
         let device = channel.name.rsplit_once('-').map_or(&*channel.name, |(device, _)| device).to_owned();
-        if self.touched_devices.last() != Some(&device) {
+        // Nobody remembers what a Local channel did last: each step of each half is told.
+        if channel.is_local() || self.touched_devices.last() != Some(&device) {
             self.touched_devices.push(device);
         }
     }

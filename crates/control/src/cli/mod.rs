@@ -61,7 +61,6 @@ pub(crate) use admin::is_reloadable;
 pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
 pub(crate) use iax::netstats_text as iax_netstats;
-pub(crate) use sip_tables::matches_of as identify_matches;
 
 /// Most words that completion offers: more than anyone reads, and they fit one frame.
 const COMPLETIONS_MAX: usize = 1_000;

@@ -98,7 +98,7 @@ pub(super) fn endpoint_json(endpoint: &EndpointRow) -> Value {
 pub(super) fn registration_json(row: &RegistrationRow, whole: bool) -> Value {
     let mut json = json!({
         "name": row.name, "server_uri": row.server_uri, "client_uri": row.client_uri, "auth": row.auth,
-        "status": row.status.name(), "expires": row.expires,
+        "status": row.status.word(), "expires": row.expires,
     });
     if let (true, Some(object)) = (whole, json.as_object_mut()) {
         object.insert("options".to_owned(), options_json(&row.options));
@@ -119,7 +119,7 @@ pub(super) fn registration_line(row: &RegistrationRow, out: &mut String) {
     let name = format!("{}/{}", row.name, row.server_uri);
     let expires = row.expires.map(|seconds| format!(" (exp. {seconds}s)")).unwrap_or_default();
     let auth = if row.auth.is_empty() { "n/a" } else { &row.auth };
-    let _ = writeln!(out, " {:<56}  {:<26}  {:<16}{expires}", clean(&name), clean(auth), row.status.name());
+    let _ = writeln!(out, " {:<56}  {:<26}  {:<16}{expires}", clean(&name), clean(auth), row.status.word());
 }
 
 pub(super) fn named(endpoint: &EndpointRow) -> String {
@@ -208,7 +208,7 @@ pub(super) fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String
 }
 
 /// What an identify object matches, as it was written.
-pub(crate) fn matches_of(identify: &Identify) -> Vec<String> {
+pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
     let sources = identify.match_source.iter().map(|source| match source {
         SourceMatch::Net(net) => net.to_string(),
         SourceMatch::Host(host) => host.clone(),

@@ -308,7 +308,9 @@ impl SipDriver {
     /// `PJSIP_CONTACT(name,field)`; the name is one of `PJSIP_AOR(aor,contact)`, or `aor/uri`.
     pub(crate) fn contact_property(&self, core: &Core, args: &str) -> Option<String> {
         let (name, field) = name_and_field(args)?;
-        let aor = name.split([';', '/']).next()?;
+        // A semicolon in an argument is escaped.
+        let name = &*name.replace("\\;", ";");
+        let aor = name.split_once(";@").or_else(|| name.split_once("@@")).or_else(|| name.split_once('/'))?.0;
         let rows = self.contact_rows(Some(aor), core);
         let row = rows
             .iter()
@@ -317,9 +319,10 @@ impl SipDriver {
         Some(match field.as_str() {
             "uri" => row.uri.clone(),
             "aor" => row.aor.clone(),
-            "endpoint" => row.endpoint.clone(),
+            // One that is written has no end that has registered it.
+            "endpoint" => row.expires.map(|_| row.endpoint.clone()).unwrap_or_default(),
             "user_agent" => row.user_agent.clone(),
-            "rtt" => row.roundtrip.map_or(0, |rtt| rtt.as_micros()).to_string(),
+            "rtt" | "roundtrip_usec" => row.roundtrip_text(),
             "status" => row.state.status().to_owned(),
             // A contact of the configuration never lapses.
             "expiration_time" => {
@@ -334,6 +337,9 @@ impl SipDriver {
             "outbound_proxy" => row.object.outbound_proxy.clone(),
             "qualify_frequency" => row.object.qualify_frequency.to_string(),
             "qualify_timeout" => format!("{:.6}", row.object.qualify_timeout.as_secs_f64()),
+            "qualify_2xx_only" => if row.object.qualify_2xx_only { "true" } else { "false" }.to_owned(),
+            "authenticate_qualify" | "prune_on_boot" => "no".to_owned(),
+            "reg_server" => String::new(),
             "type" => "contact".to_owned(),
             _ => return None,
         })

@@ -344,6 +344,8 @@ pub struct Endpoint {
     pub message_context: String,
     /// It is a row of a database.
     pub is_realtime: bool,
+    /// Options that are shown and that nothing here obeys in the form in which they were written, with their values.
+    pub shown: Vec<(&'static str, String)>,
 }
 
 impl Endpoint {

@@ -462,10 +462,11 @@ impl SipDriver {
         if let Some(offer) = incoming.message.view().sdp() {
             self.answer_passed(core, handle, offer);
         }
+        let hops = self.hops_of(&endpoint, &incoming);
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
-            entry.hops = incoming.message.view().max_forwards();
+            entry.hops = hops;
             entry.tone_zone.clone_from(&endpoint.tone_zone);
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;

@@ -357,7 +357,8 @@ impl SipDriver {
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
-        let hops = request.requestor.and_then(|caller| self.hops_left(core, caller));
+        let to_phone = self.legs.get(handle).is_some_and(|leg| self.is_phone_at(&leg.endpoint, leg.flow.remote));
+        let hops = request.requestor.and_then(|caller| self.hops_left(core, caller, to_phone));
         if let Some(leg) = self.legs.get_mut(handle) {
             leg.hops = hops;
             leg.strayed = strayed;
@@ -378,19 +379,24 @@ impl SipDriver {
     }
 
     /// Hops that a call on behalf of this one may take: one less than it came with, so that a circle of servers ends
-    /// (RFC 7332 §4). The call of a phone that is registered where it comes from begins here, and has them all.
-    fn hops_left(&mut self, core: &Core, caller: ChannelId) -> Option<u8> {
+    /// (RFC 7332 §4). One that nobody has counted down yet and that ends at a registered phone has them all.
+    fn hops_left(&self, core: &Core, caller: ChannelId, to_phone: bool) -> Option<u8> {
         let most = self.config.max_forwards;
         let came = core.get(caller)?.hops?;
-        let leg = self.leg_of(caller, core).map(|leg| (leg.endpoint.clone(), leg.flow.remote));
-        let is_phone = leg.is_some_and(|(endpoint, source)| {
-            let bindings = |name: &Rc<str>| self.registrations.registrar.bindings(name);
-            endpoint.aors.iter().flat_map(bindings).any(|binding| binding.source.remote == source)
-        });
-        if is_phone && came >= most {
-            return None;
-        }
-        Some(came.saturating_sub(1).min(most))
+        if to_phone && came >= most { None } else { Some(came.saturating_sub(1).min(most)) }
+    }
+    /// Hops that a call has come with; none are counted of one that begins here: at a phone that is registered where the
+    /// call comes from.
+    pub(crate) fn hops_of(&self, endpoint: &Endpoint, incoming: &::sip::stack::Incoming) -> Option<u8> {
+        let came = incoming.message.view().max_forwards()?;
+        let begins_here =
+            came >= self.config.max_forwards && self.is_phone_at(endpoint, incoming.source.remote);
+        (!begins_here).then_some(came)
+    }
+    /// Whether somebody has registered for the endpoint from there.
+    fn is_phone_at(&self, endpoint: &Endpoint, remote: SocketAddr) -> bool {
+        let bindings = endpoint.aors.iter().flat_map(|name| self.registrations.registrar.bindings(name));
+        bindings.into_iter().any(|binding| binding.source.remote == remote)
     }
     /// Whether a call of this endpoint goes to a host that neither its contacts nor its proxy name.
     pub(crate) fn strays(&self, endpoint: &Endpoint, target: &str) -> bool {
@@ -689,9 +695,10 @@ impl SipDriver {
             leg.agreement = agreement;
         }
         self.keep_agreement(handle);
-        // The channel is down until it rings, and those who put calls together from events wait for that step. Its
-        // device is as free as it was, but for limits that count who is called.
-        core.touched_devices.push(format!("PJSIP/{}", endpoint.name));
+        // The channel is down until it rings. Its device is as free as it was, but for limits that count who is called.
+        if endpoint.call_limit > 0 {
+            core.touched_devices.push(format!("PJSIP/{}", endpoint.name));
+        }
         Ok(())
     }
 

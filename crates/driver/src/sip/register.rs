@@ -165,6 +165,8 @@ impl SipDriver {
             core.now,
             &mut self.registrations.changes,
         );
+        // What follows from it leaves first: a phone that goes on at once has heard of its messages.
+        self.tell_changes(core, before);
         match outcome {
             Ok(()) => {
                 let contacts: Vec<String> = self
@@ -196,7 +198,6 @@ impl SipDriver {
                 self.refuse(&incoming, &Answer::new(refusal.status()));
             }
         }
-        self.tell_changes(core, before);
     }
     /// A connection is gone, and with it the only way to what registered over it.
     pub(crate) fn connection_lost(&mut self, core: &mut Core, flow: Flow) {
@@ -335,6 +336,6 @@ impl SipDriver {
             ::sip::Method::Bye => 481,
             _ => 501,
         };
-        self.refuse(&incoming, &Answer::new(status).headers(&[("Allow", super::ALLOW)]));
+        self.refuse(&incoming, &Answer::new(status));
     }
 }

@@ -71,10 +71,18 @@ pub struct ContactRow {
 }
 
 impl ContactRow {
-    /// Its name in lists and for `PJSIP_CONTACT()`: the AOR's and a hash of the URI (FNV-1a), which no comma can be in.
+    /// Its name in lists, in databases and for `PJSIP_CONTACT()`: the AOR's, and the MD5 of the URI.
     pub fn id(&self) -> String {
-        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        format!("{};@{:016x}", self.aor, self.uri.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+        let sign = if self.expires.is_some() { ";@" } else { "@@" };
+        format!("{}{sign}{}", self.aor, self.hash())
+    }
+    /// The MD5 of its URI, in hexadecimal.
+    pub fn hash(&self) -> String {
+        identity::text(::sip::digest::Algorithm::Md5.hash(&[self.uri.as_bytes()]).as_bytes())
+    }
+    /// Microseconds of the last round trip, as they are shown.
+    pub fn roundtrip_text(&self) -> String {
+        self.roundtrip.map_or_else(|| "N/A".to_owned(), |time| time.as_micros().to_string())
     }
 }
 
@@ -242,7 +250,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("allow", format!("({formats})")),
         ("aors", endpoint.aors.join(",")),
         ("auth", endpoint.auths.join(",")),
-        ("callerid", endpoint.caller.all()),
+        ("callerid", Some(endpoint.caller.all()).filter(|all| !all.is_empty()).unwrap_or_else(|| "<unknown>".to_owned())),
         ("call_limit", endpoint.call_limit.to_string()),
         ("context", endpoint.context.clone()),
         ("device_state_busy_at", endpoint.busy_at.to_string()),
@@ -265,7 +273,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("rtp_timeout_hold", endpoint.rtp_timeout_hold.to_string()),
         ("security_mechanisms", endpoint.security.join(",")),
         ("security_negotiation", negotiation(&endpoint.security).to_owned()),
-        ("send_connected_line", truth(endpoint.send_connected_line)),
+        ("send_connected_line", yes(endpoint.send_connected_line)),
         ("send_diversion", truth(endpoint.send_diversion)),
         ("send_history_info", truth(endpoint.send_history)),
         ("one_touch_recording", truth(endpoint.recording.by_key)),
@@ -286,8 +294,67 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
     all.extend(options_of_media(endpoint));
     all.extend(options_of_watching(endpoint));
     all.extend(options_of_parties(endpoint));
+    all.extend(endpoint.shown.iter().cloned());
+    let known: std::collections::BTreeSet<&str> = all.iter().map(|(name, _)| *name).collect();
+    let rest: Vec<_> = SHOWN.iter().filter(|(name, _)| !known.contains(name)).collect();
+    all.extend(rest.into_iter().map(|(name, value)| (*name, (*value).to_owned())));
     all.sort_by_key(|(name, _)| *name);
     all
+}
+
+/// Options that readers of all of an endpoint look for, with what holds where nothing else is said.
+const SHOWN: [(&str, &str); 47] = [
+    ("acl", ""),
+    ("bundle", "false"),
+    ("callerid_privacy", "allowed_not_screened"),
+    ("codec_prefs_incoming_answer", "prefer:pending, operation:intersect, keep:all, transcode:allow"),
+    ("codec_prefs_incoming_offer", "prefer:pending, operation:intersect, keep:all, transcode:allow"),
+    ("codec_prefs_outgoing_answer", "prefer:pending, operation:intersect, keep:all, transcode:allow"),
+    ("codec_prefs_outgoing_offer", "prefer:pending, operation:union, keep:all, transcode:allow"),
+    ("contact_acl", ""),
+    ("cos_video", "0"),
+    ("dtls_auto_generate_cert", "No"),
+    ("dtls_ca_file", ""),
+    ("dtls_ca_path", ""),
+    ("dtls_cert_file", ""),
+    ("dtls_cipher", ""),
+    ("dtls_fingerprint", "SHA-256"),
+    ("dtls_private_key", ""),
+    ("dtls_rekey", "0"),
+    ("dtls_setup", "active"),
+    ("dtls_verify", "No"),
+    ("fax_detect_timeout", "0"),
+    ("follow_redirect_methods", ""),
+    ("force_avp", "false"),
+    ("geoloc_incoming_call_profile", ""),
+    ("geoloc_outgoing_call_profile", ""),
+    ("ice_support", "false"),
+    ("incoming_call_offer_pref", "local"),
+    ("max_video_streams", "1"),
+    ("media_use_received_transport", "false"),
+    ("outgoing_call_offer_pref", "remote_merge"),
+    ("preferred_codec_only", "false"),
+    ("rtp_engine", "asterisk"),
+    ("rtp_ipv6", "false"),
+    ("rtp_port_end", "0"),
+    ("rtp_port_start", "0"),
+    ("set_var", ""),
+    ("srtp_tag_32", "false"),
+    ("stir_shaken", "no"),
+    ("stir_shaken_profile", ""),
+    ("suppress_moh_on_sendonly", "false"),
+    ("t38_bind_udptl_to_media_address", "false"),
+    ("t38_udptl_ec", "none"),
+    ("t38_udptl_ipv6", "false"),
+    ("t38_udptl_maxdatagram", "0"),
+    ("tenantid", ""),
+    ("tos_video", "0"),
+    ("use_avpf", "false"),
+    ("webrtc", "no"),
+];
+
+fn yes(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
 }
 
 fn truth(value: bool) -> String {
@@ -335,7 +402,7 @@ fn options_of_watching(endpoint: &super::Endpoint) -> Vec<(&'static str, String)
         ("mailboxes", watching.mailboxes.join(",")),
         ("message_context", endpoint.message_context.clone()),
         ("mwi_from_user", watching.from_user.clone()),
-        ("mwi_subscribe_replaces_unsolicited", truth(watching.subscribing_replaces)),
+        ("mwi_subscribe_replaces_unsolicited", yes(watching.subscribing_replaces)),
         ("notify_early_inuse_ringing", truth(watching.early_ringing)),
         ("sub_min_expiry", watching.seconds_min.to_string()),
         ("subscribe_context", watching.context.clone()),
@@ -359,6 +426,7 @@ fn options_of_parties(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
     vec![
         ("allow_overlap", truth(endpoint.allow_overlap)),
         ("allow_transfer", truth(endpoint.allow_transfer)),
+        ("allow_unauthenticated_options", truth(endpoint.unauthenticated_options)),
         ("call_group", call.numbers()),
         ("callerid_tag", endpoint.caller.tag.clone()),
         ("connected_line_method", connected.to_owned()),
@@ -374,7 +442,7 @@ fn options_of_parties(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("refer_blind_progress", truth(endpoint.refer_progress)),
         ("rpid_immediate", truth(endpoint.rpid_immediate)),
         ("suppress_q850_reason_headers", truth(endpoint.suppress_reason)),
-        ("trust_connected_line", truth(endpoint.trust_connected_line)),
+        ("trust_connected_line", yes(endpoint.trust_connected_line)),
         ("user_eq_phone", truth(endpoint.user_eq_phone)),
     ]
 }

@@ -829,13 +829,9 @@ fn tell(core: &mut Core, trunk: &Trunk, before: Status, said: &str) {
         }
     };
     core.log(level, "res_pjsip_outbound_registration", &line);
-    if before == status && status == Status::Registered {
-        return;
-    }
     let (username, domain) = (client.clone(), server.clone());
-    let cause =
-        if matches!(status, Status::Rejected | Status::Stopped) { said.to_owned() } else { String::new() };
     core.notice(|_| {
-        Some(Notice::Registry { channel_type: "PJSIP", username, domain, status: status.name(), cause })
+        let cause = String::new();
+        Some(Notice::Registry { channel_type: "PJSIP", username, domain, status: status.word(), cause })
     });
 }

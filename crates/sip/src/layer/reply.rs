@@ -125,6 +125,15 @@ impl ReplyHead {
         [b"\r\n", &*self.lines].concat()
     }
 
+    /// Whether a 2xx to the request says where its sender is reached from now on (RFC 3261 §12.2.1.2, RFC 3515 §2.2,
+    /// RFC 6665 §4.5.1).
+    pub(crate) fn refreshes_target(&self) -> bool {
+        let mut lines = self.lines.split(|byte| *byte == b'\n');
+        let cseq = lines.find_map(|line| line.strip_prefix(b"CSeq:")).unwrap_or_default().trim_ascii();
+        let method = cseq.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+        [&b"INVITE"[..], b"UPDATE", b"REFER", b"SUBSCRIBE"].contains(&method)
+    }
+
     /// Appends the status line and these lines.
     pub(crate) fn write(&self, status: Status, phrase: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"SIP/2.0 ");

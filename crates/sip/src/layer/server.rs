@@ -160,6 +160,12 @@ impl Layer {
         matched
     }
 
+    /// Whether a request that has no final response yet asks for our Contact in it.
+    pub(crate) fn refreshes_target(&self, place: Place) -> bool {
+        let head = self.servers.get(place).and_then(|server| server.head.as_deref());
+        head.is_some_and(super::reply::ReplyHead::refreshes_target)
+    }
+
     /// Puts a response through the transaction: `write` appends it to the given bytes, knowing the head. `None` when the
     /// transaction is gone or has had its final response. Gives the bytes that left.
     pub(crate) fn respond(

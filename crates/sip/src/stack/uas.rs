@@ -147,7 +147,8 @@ impl Stack {
             return self.respond_with(request, status, answer, None, now, out).map(drop);
         };
         let is_invite = call.invite_server == Some(request);
-        let refreshes = is_invite && status.code() > 100 && status.class() < 3 || status.is_success();
+        let refreshes = is_invite && status.code() > 100 && status.class() < 3
+            || status.is_success() && self.layer.refreshes_target(request);
         let contact = refreshes.then(|| call.dialog.contact.clone());
         let cseq = call.invite_cseq;
         let sent = self.respond_with(request, status, answer, contact.as_deref(), now, out)?;

@@ -33,6 +33,10 @@ impl Net {
         let address = plain(ip);
         Self { address, mask: if address.is_ipv4() { prefix_v4(32) } else { prefix_v6(128) } }
     }
+    /// The address and the mask.
+    pub fn pair(&self) -> (IpAddr, IpAddr) {
+        (self.address, self.mask)
+    }
     /// The address and the number of leading one bits of the mask.
     pub fn parts(&self) -> (IpAddr, u8) {
         let bits = match self.mask {

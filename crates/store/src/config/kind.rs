@@ -576,6 +576,11 @@ pub trait Choice: Sized + Copy + Default + 'static {
     const WORDS: &'static [(&'static str, Self)];
 }
 
+/// How a value of several words is written.
+pub fn word_of<T: Choice + PartialEq>(value: T) -> &'static str {
+    T::WORDS.iter().find(|(_, other)| *other == value).map_or("", |(word, _)| word)
+}
+
 impl<T: Choice> Kind for T {
     type Value = T;
     fn describe() -> String {

@@ -44,7 +44,7 @@ pub mod voicemail;
 pub mod web;
 pub(crate) mod wizard;
 
-pub use kind::{Bind, Codecs, Secret};
+pub use kind::{Bind, Choice, Codecs, Secret, word_of};
 
 use conf::{Finding, Findings, Level, Place, Section, Variable};
 use std::sync::Arc;

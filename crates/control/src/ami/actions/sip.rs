@@ -157,7 +157,7 @@ fn show_endpoints(turn: &mut Turn<'_>) -> Done {
             .field("OutboundAuths", option(row, "outbound_auth"))
             .field("Contacts", contacts(&row.aors))
             .field("DeviceState", row.state.text())
-            .field("ActiveChannels", row.channels.join(","))
+            .field("ActiveChannels", row.channels.len())
             .end();
     }
     turn.end_list("EndpointListComplete", rows.len()).end();
@@ -165,44 +165,45 @@ fn show_endpoints(turn: &mut Turn<'_>) -> Done {
 }
 
 fn show_endpoint(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("Endpoint")?.trim_start_matches("PJSIP/").to_owned();
+    let missing = "PJSIPShowEndpoint requires an endpoint name";
+    let name = turn.get("Endpoint").ok_or(missing)?.trim_start_matches("PJSIP/").to_owned();
     let Some(row) = endpoint_rows(turn, Some(&name)).pop() else {
         return Err(format!("Unable to retrieve endpoint {name}").into());
     };
     turn.begin_list("Following are Events for each object associated with the Endpoint");
-    let detail = turn
-        .item("EndpointDetail")
-        .field("ObjectType", "endpoint")
-        .field("ObjectName", &row.name)
-        .field("DeviceState", row.state.text())
-        .field("ActiveChannels", row.channels.join(","));
+    let detail =
+        turn.item("EndpointDetail").field("ObjectType", "endpoint").field("ObjectName", &row.name);
     // Names as in the list of options, each word with a capital: `dtmf_mode` is DtmfMode.
-    row.options.iter().fold(detail, |detail, (name, value)| detail.field(&camel(name), value)).end();
+    let detail = row.options.iter().fold(detail, |detail, (name, value)| detail.field(&camel(name), value));
+    detail.field("DeviceState", row.state.text()).field("ActiveChannels", row.channels.len()).end();
     let mut items = 1;
     let now = wall(turn);
     let snapshot = turn.site.snapshot.borrow().clone();
     let pjsip = &snapshot.pjsip;
-    for aor in &row.aors {
+    let outbound = option(&row, "outbound_auth").split(',').filter(|name| !name.is_empty());
+    let outbound = outbound.map(|name| (name.to_owned(), String::new()));
+    for (auth, user) in row.auths.iter().cloned().chain(outbound) {
         items += 1;
-        objects::aor(turn.item("AorDetail"), aor).field("EndpointName", &row.name).end();
-        for contact in &aor.contacts {
-            items += 1;
-            objects::contact_detail(turn.item("ContactStatusDetail"), contact, now).end();
-        }
-    }
-    for (auth, user) in &row.auths {
-        items += 1;
-        objects::auth(turn.item("AuthDetail"), pjsip, auth, user).field("EndpointName", &row.name).end();
-    }
-    for name in &row.identifies {
-        items += 1;
-        let object = pjsip.identifies.iter().find(|identify| *identify.origin.name == **name);
-        objects::identify(turn.item("IdentifyDetail"), name, object).field("EndpointName", &row.name).end();
+        objects::auth(turn.item("AuthDetail"), pjsip, &auth, &user).field("EndpointName", &row.name).end();
     }
     if let Some(transport) = pjsip.transports.get(&row.transport) {
         items += 1;
         let message = objects::transport(turn.item("TransportDetail"), &row.transport, transport);
         message.field("EndpointName", &row.name).end();
+    }
+    for aor in &row.aors {
+        items += 1;
+        let message = objects::aor(turn.item("AorDetail"), aor).field("Contacts", objects::contacts_of(aor));
+        objects::aor_counts(message, aor).field("EndpointName", &row.name).end();
+    }
+    for contact in row.aors.iter().flat_map(|aor| &aor.contacts) {
+        items += 1;
+        objects::contact_detail(turn.item("ContactStatusDetail"), contact, now).end();
+    }
+    for name in &row.identifies {
+        items += 1;
+        let object = pjsip.identifies.iter().find(|identify| *identify.origin.name == **name);
+        objects::identify(turn.item("IdentifyDetail"), name, object).field("EndpointName", &row.name).end();
     }
     turn.end_list("EndpointDetailComplete", items).end();
     Ok(After::Go)
@@ -221,18 +222,20 @@ fn camel(name: &str) -> String {
 fn show_aors(turn: &mut Turn<'_>) -> Done {
     let rows = turn.site.sip.borrow().aor_rows(&turn.site.shard.core.borrow());
     if rows.is_empty() {
-        return Err("No Aors found".into());
+        return Err("No AORs found".into());
     }
-    turn.begin_list("A listing of Aors follows, presented as AorList events");
+    turn.begin_list("A listing of AORs follows, presented as AorList events");
     for row in &rows {
-        objects::aor(turn.item("AorList"), row).end();
+        objects::aor(turn.item("AorList"), row).field("Contacts", objects::contacts_of(row)).end();
     }
     turn.end_list("AorListComplete", rows.len()).end();
     Ok(After::Go)
 }
 
 fn show_contacts(turn: &mut Turn<'_>) -> Done {
-    let rows = contact_rows(turn);
+    let mut rows = contact_rows(turn);
+    // Those that are written are no objects of their own.
+    rows.retain(|row| row.expires.is_some());
     if rows.is_empty() {
         return Err("No Contacts found".into());
     }
@@ -247,11 +250,12 @@ fn show_contacts(turn: &mut Turn<'_>) -> Done {
 }
 
 fn qualify(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("Endpoint")?.trim_start_matches("PJSIP/").to_owned();
+    let missing = "Endpoint parameter missing.";
+    let name = turn.get("Endpoint").ok_or(missing)?.trim_start_matches("PJSIP/").to_owned();
     let asked = turn.site.sip.borrow_mut().qualify_endpoint(&mut turn.site.shard.core.borrow_mut(), &name);
     match asked {
         Some(_) => turn.success("Endpoint found, will qualify"),
-        None => Err(format!("Unable to retrieve endpoint {name}").into()),
+        None => Err("Unable to retrieve endpoint".into()),
     }
 }
 
@@ -352,6 +356,8 @@ fn qualify_peer(turn: &mut Turn<'_>) -> Done {
 fn show_auths(turn: &mut Turn<'_>) -> Done {
     let mut auths: Vec<(String, String)> =
         endpoint_rows(turn, None).into_iter().flat_map(|row| row.auths).collect();
+    let written = turn.site.snapshot.borrow().clone();
+    auths.extend(written.pjsip.auths.iter().map(|(name, auth)| (name.clone(), auth.username.clone())));
     auths.sort();
     auths.dedup();
     if auths.is_empty() {
@@ -369,17 +375,18 @@ fn show_auths(turn: &mut Turn<'_>) -> Done {
 fn outbound_registrations(turn: &mut Turn<'_>) -> Done {
     let rows = turn.site.sip.borrow().registration_rows(turn.now);
     turn.begin_list("Following are Events for each Outbound registration");
-    let registered = rows.iter().filter(|row| row.status.name() == "Registered").count();
+    let registered = rows.iter().filter(|row| row.status.word() == "Registered").count();
+    let snapshot = turn.site.snapshot.borrow().clone();
     for row in &rows {
-        turn.item("OutboundRegistrationDetail")
-            .field("ObjectType", "registration")
-            .field("ObjectName", &row.name)
-            .field("ServerUri", &row.server_uri)
-            .field("ClientUri", &row.client_uri)
-            .field("OutboundAuth", &row.auth)
-            .field("Status", row.status.name())
+        let object = snapshot.pjsip.registrations.get(&row.name);
+        objects::registration(turn.item("OutboundRegistrationDetail"), row, object)
+            .field("Status", row.status.word())
             .field("NextReg", row.expires.unwrap_or(0))
             .end();
+        let auths = object.map_or_else(|| vec![row.auth.clone()], |object| object.outbound_auth.clone());
+        for auth in auths.iter().filter(|auth| !auth.is_empty()) {
+            objects::auth(turn.item("AuthDetail"), &snapshot.pjsip, auth, "").end();
+        }
     }
     turn.end_list("OutboundRegistrationDetailComplete", rows.len())
         .field("Registered", registered)
@@ -390,10 +397,13 @@ fn outbound_registrations(turn: &mut Turn<'_>) -> Done {
 
 fn inbound_registrations(turn: &mut Turn<'_>) -> Done {
     let rows = turn.site.sip.borrow().aor_rows(&turn.site.shard.core.borrow());
-    let rows: Vec<&AorRow> = rows.iter().filter(|aor| aor.max_contacts > 0).collect();
     turn.begin_list("Following are Events for each Inbound registration");
     for row in &rows {
-        objects::aor(turn.item("InboundRegistrationDetail"), row).end();
+        let message = objects::aor(turn.item("InboundRegistrationDetail"), row);
+        message
+            .field("Contact", objects::contacts_of(row))
+            .field("Contacts", contacts(std::slice::from_ref(row)))
+            .end();
     }
     turn.end_list("InboundRegistrationDetailComplete", rows.len()).end();
     Ok(After::Go)
@@ -413,7 +423,7 @@ fn inbound_contacts(turn: &mut Turn<'_>) -> Done {
 
 fn resource_lists(turn: &mut Turn<'_>) -> Done {
     let lists = turn.site.sip.borrow().resource_lists();
-    turn.begin_list("A listing of ResourceLists follows, presented as ResourceListDetail events");
+    turn.begin_list("A listing of resource lists follows, presented as ResourceListDetail events");
     for (name, list) in &lists {
         let yes = |said: bool| if said { "true" } else { "false" };
         turn.item("ResourceListDetail")
@@ -444,8 +454,11 @@ fn register(turn: &mut Turn<'_>, again: bool) -> Done {
         let known =
             if again { sip.register_now(&mut core, name) } else { sip.unregister_now(&mut core, name) };
         if !known {
-            return Err(format!("Unable to retrieve registration {wanted}").into());
+            return Err("Unable to retrieve registration entry".into());
         }
+    }
+    if wanted == "*all" {
+        return turn.success(if again { "Reregistrations queued." } else { "Unregistrations queued." });
     }
     turn.success(if again { "Reregistration sent" } else { "Unregistration sent" })
 }

@@ -12,6 +12,7 @@ use driver::sip::{
 use sip::sdp::Encryption;
 use sip::session::{Policy, Terms};
 use store::config::pjsip::{self, DtmfChoice, IdentifyBy as Way};
+use store::config::word_of;
 
 use super::{names, seconds, security};
 use crate::wire::hosts::{Hosts, address_of};
@@ -213,7 +214,50 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         allow_transfer: from.allow_transfer,
         refer_progress: from.refer_blind_progress,
         message_context: from.message_context.clone(),
+        shown: shown(from),
     }
+}
+
+/// What is shown of an endpoint and means nothing to the driver in these words.
+fn shown(from: &pjsip::Endpoint) -> Vec<(&'static str, String)> {
+    let truth = |value: bool| if value { "true" } else { "false" }.to_owned();
+    let redirected: &[_] =
+        if from.origin.has("follow_redirect_methods") { &from.follow_redirect_methods } else { &[] };
+    let variables = from.set_var.iter().map(|(name, value)| format!("{name}={value}"));
+    vec![
+        ("acl", from.acl.join(",")),
+        ("callerid_privacy", word_of(from.callerid_privacy).to_owned()),
+        ("codec_prefs_incoming_answer", prefs_text(from.codec_prefs_incoming_answer)),
+        ("codec_prefs_incoming_offer", prefs_text(from.codec_prefs_incoming_offer)),
+        ("codec_prefs_outgoing_answer", prefs_text(from.codec_prefs_outgoing_answer)),
+        ("codec_prefs_outgoing_offer", prefs_text(from.codec_prefs_outgoing_offer)),
+        ("contact_acl", from.contact_acl.join(",")),
+        ("cos_video", from.cos_video.to_string()),
+        ("fax_detect_timeout", from.fax_detect_timeout.to_string()),
+        ("follow_redirect_methods", redirected.iter().map(|method| word_of(*method)).collect::<Vec<_>>().join(",")),
+        ("force_avp", truth(from.force_avp)),
+        ("incoming_call_offer_pref", word_of(from.incoming_call_offer_pref).to_owned()),
+        ("max_video_streams", from.max_video_streams.to_string()),
+        ("media_use_received_transport", truth(from.media_use_received_transport)),
+        ("outgoing_call_offer_pref", word_of(from.outgoing_call_offer_pref).to_owned()),
+        ("preferred_codec_only", truth(from.preferred_codec_only)),
+        ("rtp_ipv6", truth(from.rtp_ipv6)),
+        ("set_var", variables.collect::<Vec<_>>().join(",")),
+        ("srtp_tag_32", truth(from.srtp_tag_32)),
+        ("suppress_moh_on_sendonly", truth(from.suppress_moh_on_sendonly)),
+        ("t38_udptl_ec", word_of(from.t38_udptl_ec).to_owned()),
+        ("t38_udptl_maxdatagram", from.t38_udptl_maxdatagram.to_string()),
+        ("tenantid", from.tenantid.clone()),
+        ("tos_video", from.tos_video.to_string()),
+        ("use_avpf", truth(from.use_avpf)),
+    ]
+}
+
+/// `codec_prefs_*` as it is shown.
+fn prefs_text(prefs: pjsip::CodecPreference) -> String {
+    let [prefer, operation] = [word_of(prefs.prefer), word_of(prefs.operation)];
+    let [keep, transcode] = [word_of(prefs.keep), word_of(prefs.transcode)];
+    format!("prefer:{prefer}, operation:{operation}, keep:{keep}, transcode:{transcode}")
 }
 
 /// `incoming_call_offer_pref`; `codec_prefs_incoming_offer` only counts where that says so.
