@@ -199,7 +199,7 @@ impl Call {
             if !channel.vars.set(var, value, inherit) {
                 return false;
             }
-            self.notice_var(core, Some(id), var.name, value);
+            self.notice_var(core, Some(id), &format!("{}{}", inherit.prefix(), var.name), value);
             true
         });
         if !fitted {

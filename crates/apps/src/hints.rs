@@ -140,6 +140,13 @@ fn devices_of(core: &Core, context: &str, exten: &str) -> Option<String> {
     core.program.hint(query, &crate::env::CoreCalendar(core)).map(|hint| hint.devices.to_string())
 }
 
+/// The presence provider of the hint that an extension has.
+pub(crate) fn presence_of(core: &Core, context: &str, exten: &str) -> Option<String> {
+    let context = core.program.context_id(context)?;
+    let query = dialplan::Query { context, exten, caller: "" };
+    core.program.hint(query, &crate::env::CoreCalendar(core)).map(|hint| hint.presence.to_string())
+}
+
 /// One hint as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HintRow {
@@ -153,6 +160,18 @@ pub struct HintRow {
     pub presence: String,
     /// The devices' state together.
     pub state: DeviceState,
+}
+
+impl HintRow {
+    /// What the dialplan has in place of an application: devices, and behind a comma who says whether people are there.
+    pub fn text(&self) -> String {
+        hint_text(&self.devices, &self.presence)
+    }
+}
+
+/// A hint as it is written.
+pub(crate) fn hint_text(devices: &str, presence: &str) -> String {
+    if presence.is_empty() { devices.to_owned() } else { format!("{devices},{presence}") }
 }
 
 /// All hints of the dialplan in force, with the states that were last told.
@@ -378,7 +397,7 @@ fn tell(core: &mut Core, row: &HintRow) {
         Some(Notice::ExtensionStatus {
             exten: row.exten.clone(),
             context: row.context.clone(),
-            hint: row.devices.clone(),
+            hint: row.text(),
             state: row.state,
         })
     });

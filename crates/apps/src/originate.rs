@@ -190,7 +190,7 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate) -> Result<Leg, Cause> 
     let call = Call::new(leg.chan().clone());
     // The technology has set them while it made the channel; that is told once there is a channel to tell of.
     for (name, value) in &request.variables {
-        call.tell_var(name.trim_start_matches('_'), value);
+        call.tell_var(name, value);
     }
     for (function, value) in wanted.own_variables.iter().filter(is_function) {
         call.assign(function, value);

@@ -184,8 +184,10 @@ async fn playback(call: &Call, args: &str) -> Outcome {
         call.set("PLAYBACKSTATUS", "SUCCESS");
         return Ok(Flow::Continue);
     }
-    let (status, _) = play_all(call, files, "").await?;
-    call.set("PLAYBACKSTATUS", status);
+    let played = play_all(call, files, "").await;
+    // A call that ends meanwhile has heard what it wanted.
+    call.set("PLAYBACKSTATUS", played.as_ref().map_or("SUCCESS", |(status, _)| status));
+    played?;
     Ok(Flow::Continue)
 }
 

@@ -124,6 +124,15 @@ pub fn set(core: &mut Core, provider: &str, said: &PresenceState) -> bool {
     if !core.services.db.put(FAMILY, name, &said.kept()) {
         return false;
     }
+    // Whoever watches an extension is told anew, whatever its document says of presence.
+    let watched: Vec<_> = core.board.extensions().cloned().collect();
+    for extension in watched {
+        let presence = crate::hints::presence_of(core, &extension.context, &extension.exten);
+        let presence = presence.as_deref().and_then(custom_name);
+        if presence.is_some_and(|named| named.eq_ignore_ascii_case(name)) {
+            core.board.touch(&extension);
+        }
+    }
     if !core.watched {
         return true;
     }

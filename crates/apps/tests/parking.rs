@@ -384,6 +384,7 @@ fn who_takes_the_place_of_a_parked_channel_hears_music_and_is_parked() {
         newcomer,
         leaving: Vec::new(),
         is_fresh: false,
+        mirrored: false,
         answers: false,
         notice: None,
         cause: base::Cause::NORMAL_CLEARING,

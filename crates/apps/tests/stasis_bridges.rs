@@ -410,6 +410,7 @@ fn who_takes_the_place_of_a_channel_is_the_programs_from_there_on() {
         newcomer,
         leaving: Vec::new(),
         is_fresh: false,
+        mirrored: false,
         answers: false,
         notice: None,
         cause: base::Cause::NORMAL_CLEARING,

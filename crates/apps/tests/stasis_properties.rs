@@ -152,6 +152,7 @@ impl Game {
                         newcomer,
                         leaving: Vec::new(),
                         is_fresh: false,
+                        mirrored: false,
                         answers: false,
                         notice: None,
                         cause: Cause::NORMAL_CLEARING,

@@ -468,6 +468,7 @@ fn refer(world: &World, first: ChannelId, second: ChannelId, newcomer: ChannelId
         newcomer,
         leaving: vec![first],
         is_fresh: false,
+        mirrored: false,
         answers: false,
         notice: Some(notice),
         cause: Cause::NORMAL_CLEARING,

@@ -361,8 +361,11 @@ impl Drop for Joined {
             core.keep_digits(id, false);
         }
         // Who ended it, or was sent elsewhere, goes first.
-        let ends = |id| core.get(id).is_none_or(|channel| channel.hangup.is_some() || channel.goto.is_some());
-        let (first, second) = if ends(self.b) && !ends(self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        let rank = |id| match core.get(id) {
+            Some(channel) if channel.hangup.is_none() => u8::from(channel.goto.is_some()),
+            _ => 2,
+        };
+        let (first, second) = if rank(self.b) > rank(self.a) { (self.b, self.a) } else { (self.a, self.b) };
         let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
         if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
             other.hangup_by = by;

@@ -555,7 +555,16 @@ impl Chan {
     /// Sends a digit on that another channel heard, for as long as it lasted there.
     pub fn pass_digit(&self, digit: Digit, duration_ms: u32) {
         let longest = u32::from(DIGIT_MAX_MS);
-        self.send_digit(digit, u16::try_from(duration_ms.min(longest)).unwrap_or(DIGIT_MAX_MS));
+        let duration_ms = u16::try_from(duration_ms.min(longest)).unwrap_or(DIGIT_MAX_MS);
+        self.send_digit(digit, duration_ms);
+        // Whoever passes a digit on is told of as whoever heard it; that of an inband one the tone itself tells the end.
+        let is_inband = self.with(|c| c.rtp_digits == Some(base::DtmfMode::Inband)) == Ok(true);
+        let end = Some(u32::from(duration_ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS))).filter(|_| !is_inband);
+        self.core(|core| {
+            for duration_ms in [Some(None), end.map(Some)].into_iter().flatten() {
+                core.notice_of(self.id, |channel| Notice::Dtmf { channel, digit, duration_ms, received: false });
+            }
+        });
     }
     /// Sends a digit by signalling or media, as the technology says; its length is brought to 80 to 6000 ms.
     pub fn send_digit(&self, digit: Digit, duration_ms: u16) {
@@ -565,14 +574,6 @@ impl Chan {
         if sent == Some(false) {
             self.media(|stream| Command::SendDigit { stream, digit, duration_ms });
         }
-        self.core(|core| {
-            core.notice_of(self.id, |channel| Notice::Dtmf {
-                channel,
-                digit,
-                duration_ms: Some(u32::from(duration_ms)),
-                received: false,
-            });
-        });
     }
 }
 

@@ -318,6 +318,8 @@ pub struct Channel {
     pub sent_into: Option<(bool, String)>,
     /// Where somebody else sends it.
     pub goto: Option<Elsewhere>,
+    /// Where it was sent while it was in something else, as watchers were told.
+    pub told_place: Option<Location>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.
     pub wanted: bool,
     /// The story that it was handed to and that has not yet noticed.

@@ -26,6 +26,8 @@ pub struct Exchange {
     pub leaving: Vec<ChannelId>,
     /// No story runs on the newcomer: what is left of it is ended outright.
     pub is_fresh: bool,
+    /// Whoever talks to the place goes into the newcomer's bridge, as watchers are told; its story goes on.
+    pub mirrored: bool,
     /// The place rings, and is answered by that; nothing happens when it does not ring any more.
     pub answers: bool,
     /// What watchers are told once it is done.
@@ -101,7 +103,7 @@ impl Core {
     }
 
     /// Changes the places of two channels.
-    fn exchange(&mut self, place: ChannelId, newcomer: ChannelId) {
+    fn exchange(&mut self, place: ChannelId, newcomer: ChannelId, mirrored: bool) {
         let streams = |core: &Self| (stream(core, place), stream(core, newcomer));
         let (left, came) = streams(self);
         // What either of them plays or hears ends; who waits for that hears of it.
@@ -119,7 +121,9 @@ impl Core {
                 event.app = core.get(place).map_or("", |channel| channel.told_app);
             });
         }
-        self.tell_bridges(place, newcomer);
+        if !(mirrored && self.tell_mirrored(place, newcomer)) {
+            self.tell_bridges(place, newcomer);
+        }
         self.parking_swapped(place);
         self.stasis_exchanged(place, newcomer);
         for id in [place, newcomer] {
@@ -256,6 +260,48 @@ impl Core {
             self.bridge_changed_anew(bridge);
         }
     }
+    /// The other one at the place leaves its bridge and enters that of the newcomer instead of whoever was in it, whose
+    /// bridge goes on under the id of the one that was left. `false` when these are no two bridges of two.
+    fn tell_mirrored(&mut self, place: ChannelId, newcomer: ChannelId) -> bool {
+        let bridge = |core: &Self, id| core.get(id).and_then(|channel| channel.bridge);
+        let (Some(kept), Some(left)) = (bridge(self, place), bridge(self, newcomer)) else { return false };
+        let other = |core: &Self, bridge, id| match core.bridge_members(bridge) {
+            &[a, b] => Some(if a == id { b } else { a }),
+            _ => None,
+        };
+        let (Some(comer), Some(goer)) = (other(self, kept, place), other(self, left, newcomer)) else {
+            return false;
+        };
+        self.exchange_bridges(kept, left);
+        let leaves = |core: &mut Self, bridge, id| {
+            core.forget_peers(id);
+            core.notice(|core| {
+                let mut bridge = core.bridge_snapshot(bridge)?;
+                bridge.count = bridge.count.saturating_sub(1);
+                Some(Notice::BridgeLeave { bridge, channel: core.snapshot(id)? })
+            });
+            core.log_bridge(CelKind::BridgeExit, bridge, id);
+        };
+        self.notice(|core| {
+            let mut bridge = core.bridge_snapshot(left)?;
+            bridge.count = bridge.count.saturating_sub(1);
+            Some(Notice::BridgeLeave { bridge, channel: core.snapshot(comer)? })
+        });
+        self.log_bridge(CelKind::BridgeExit, left, comer);
+        leaves(self, kept, goer);
+        let instead_of = self.get(goer).map(|channel| channel.uniqueid.clone());
+        self.notice(|core| {
+            let (bridge, channel) = (core.bridge_snapshot(kept)?, core.snapshot(comer)?);
+            Some(Notice::BridgeEnter { bridge, channel, instead_of })
+        });
+        self.log_bridge(CelKind::BridgeEnter, kept, comer);
+        self.forget_transfer(comer);
+        self.link_bridge(kept);
+        self.forget_peers(newcomer);
+        self.forget_member(left, goer);
+        self.bridge_changed_anew(kept);
+        true
+    }
     /// The newcomer leaves the bridge that it has been in, if it has been in one.
     fn leave_former(&mut self, place: ChannelId, newcomer: ChannelId) {
         let Some(bridge) = self.get(newcomer).and_then(|channel| channel.bridge) else { return };
@@ -342,6 +388,11 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
 impl Shard {
     /// Carries out the exchanges that drivers have asked for.
     pub(crate) fn exchange_pending(&self) {
+        let is_mirrored = self.core.borrow().exchanges.iter().any(|exchange| exchange.mirrored);
+        if is_mirrored {
+            // Music for those who were held ends before they are somewhere else.
+            self.poll_ready();
+        }
         let wanted = std::mem::take(&mut self.core.borrow_mut().exchanges);
         for exchange in wanted {
             let place = exchange.place;
@@ -398,6 +449,7 @@ impl Shard {
             newcomer,
             leaving,
             is_fresh: true,
+            mirrored: false,
             answers: false,
             notice: None,
             cause,
@@ -457,6 +509,7 @@ impl Shard {
                 newcomer,
                 leaving,
                 is_fresh: true,
+                mirrored: false,
                 answers: false,
                 notice: None,
                 cause,
@@ -475,7 +528,7 @@ impl Shard {
 
     /// Carries one out; whether it was.
     fn exchange(&self, wanted: Exchange) -> bool {
-        let Exchange { place, newcomer, leaving, is_fresh, answers, notice, cause } = wanted;
+        let Exchange { place, newcomer, leaving, is_fresh, mirrored, answers, notice, cause } = wanted;
         let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
         {
             let mut core = self.core.borrow_mut();
@@ -493,8 +546,8 @@ impl Shard {
             if let Some(transfer) = notice.as_ref().filter(|_| is_transfer) {
                 core.log_notice(transfer);
             }
-            core.exchange(place, newcomer);
-            if is_transfer {
+            core.exchange(place, newcomer, mirrored);
+            if is_transfer && !mirrored {
                 core.note_sent(place, newcomer);
             }
             // A Local channel that goes out of the way leaves its record: who was dialled is in it.

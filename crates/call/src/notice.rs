@@ -461,7 +461,12 @@ pub enum Notice {
         report: Box<RtcpReport>,
     },
     /// Its user put the other party on hold.
-    Hold(Snapshot),
+    Hold {
+        /// Channel.
+        channel: Snapshot,
+        /// Music that it suggests for the other one; empty: none.
+        class: String,
+    },
     /// And took it back.
     Unhold(Snapshot),
     /// Music on hold began.

@@ -156,6 +156,7 @@ impl Core {
             newcomer: by,
             leaving: Vec::new(),
             is_fresh,
+            mirrored: false,
             answers: true,
             notice,
             cause: Cause::ANSWERED_ELSEWHERE,

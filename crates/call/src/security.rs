@@ -28,7 +28,7 @@ pub struct Attempt {
     pub local: String,
     /// Where it came from.
     pub remote: String,
-    /// What was asked of it: the nonce; empty without one.
+    /// What was asked of it: the nonce; of `FailedACL` what refused it; empty without one.
     pub challenge: String,
     /// When: ISO 8601 with milliseconds; filled in when it is told.
     pub time: String,
@@ -52,7 +52,7 @@ impl Attempt {
             ("SessionID", &self.session),
             ("LocalAddress", &self.local),
             ("RemoteAddress", &self.remote),
-            ("Challenge", &self.challenge),
+            (if self.event == "FailedACL" { "ACLName" } else { "Challenge" }, &self.challenge),
             ("UsingPassword", password),
         ]
         .into_iter()

@@ -185,13 +185,17 @@ impl Shard {
         self.seat_pending();
         self.couple_pending();
         self.exec.borrow_mut().expire(now);
+        self.poll_ready();
+        self.hand_over_wakes();
+        self.documents_pending();
+    }
+    /// Lets those stories run that have been woken.
+    pub(crate) fn poll_ready(&self) {
         for _ in 0..POLLS_PER_TURN {
             self.hand_over_wakes();
             let Some((id, story)) = self.exec.borrow_mut().take_ready() else { break };
             self.poll(id, story);
         }
-        self.hand_over_wakes();
-        self.documents_pending();
     }
     /// Sends what members of conferences are told in their calls.
     fn documents_pending(&self) {

@@ -105,6 +105,16 @@ impl Board {
             self.changed.insert(extension.clone());
         }
     }
+    /// Extensions that are watched.
+    pub fn extensions(&self) -> impl Iterator<Item = &Rc<Watched>> {
+        self.extensions.keys()
+    }
+    /// Something of an extension has changed beside its state.
+    pub fn touch(&mut self, extension: &Rc<Watched>) {
+        if self.extensions.contains_key(extension) {
+            self.changed.insert(extension.clone());
+        }
+    }
     /// Mailboxes that have changed since [`take_changed`](Self::take_changed).
     pub fn changed_mailboxes(&self) -> &BTreeSet<String> {
         &self.mailboxes

@@ -104,6 +104,7 @@ impl LocalDriver {
             newcomer: mover,
             leaving: vec![if place == first { second } else { first }],
             is_fresh: false,
+            mirrored: false,
             answers: false,
             notice: Some(Notice::LocalOptimizationEnd { first: one, second: two, id }),
             cause: Cause::NORMAL_CLEARING,
@@ -286,7 +287,7 @@ impl Tech for LocalDriver {
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let told = vars.iter().filter(|_| core.watched);
         let told: Vec<(String, String)> =
-            told.map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect();
+            told.map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned())).collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             (other.vars, other.redirecting) = (vars, redirecting);

@@ -154,7 +154,7 @@ impl Tracer {
             Notice::DialEnd { dest, status, .. } => self.dialled(dest, status, now),
             Notice::BridgeEnter { bridge, channel, .. } => self.bridged(bridge, channel, now),
             Notice::BridgeLeave { bridge, channel, .. } => self.unbridged(bridge.id, channel, now),
-            Notice::Hold(of) => self.event(of, "hold", now),
+            Notice::Hold { channel: of, .. } => self.event(of, "hold", now),
             Notice::Unhold(of) => self.event(of, "unhold", now),
             Notice::Hangup { channel, cause } => self.end(channel, *cause, now),
             // What else there is to tell is no part of a call, or lasts no time.

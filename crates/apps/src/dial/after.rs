@@ -54,8 +54,11 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
     leg.chan().core(|core| core.show_outgoing(leg.chan().id(), super::legs::APP_DIAL));
     let end = features::converse(parties, limits).await;
-    super::write_time(call, "ANSWEREDTIME", Some(caller.now().since(started)));
-    super::write_time(call, "DIALEDTIME", Some(ringing.times().dialed));
+    // Whoever is sent elsewhere meanwhile is not told how long it took.
+    if caller.with(|c| c.goto.is_none()) == Ok(true) {
+        super::write_time(call, "ANSWEREDTIME", Some(caller.now().since(started)));
+        super::write_time(call, "DIALEDTIME", Some(ringing.times().dialed));
+    }
     call.set("DIALSTATUS", Status::Answer.name());
     if options.go_on || call.hears_of_its_end() {
         let _ = leg.chan().refresh_quality(true).await;

@@ -553,6 +553,10 @@ fn hand_down(
         (c.vars.inherited(), c.language.clone(), music, c.account.clone(), exten, redirecting)
     })?;
     let before = leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+    let told: Vec<(String, String)> = vars
+        .iter()
+        .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
+        .collect();
     leg.chan().with(|c| {
         let of_endpoint = std::mem::replace(&mut c.vars, vars);
         for (inherit, name, value) in of_endpoint.iter() {
@@ -568,13 +572,19 @@ fn hand_down(
         (c.location.exten, c.location.priority) = (exten.clone(), 1);
         if let Some(stored) = stored {
             c.caller = stored;
-        } else if c.caller.number.is_none() {
-            c.caller.number = Some(exten);
         }
         c.ani = c.caller.number.clone();
+        if c.caller.number.is_none() {
+            c.caller.number = Some(exten);
+        }
     })?;
     leg.chan().core(|core| {
         let id = leg.chan().id();
+        for (variable, value) in told {
+            core.notice(|core| {
+                Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value })
+            });
+        }
         core.show_outgoing(id, shown_as);
         if core.get(id).is_some_and(|channel| channel.caller != before) {
             core.notice_of(id, Notice::NewCallerId);

@@ -381,7 +381,10 @@ impl Call {
                 let call = Some(c.call_number);
                 core.services.log.line_of_call(call, Level::Verbose(3), "pbx", &line);
             }
-            core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });
+            let told = core.get_mut(id).and_then(|c| c.told_place.take_if(|told| *told == c.location));
+            if told.is_none() {
+                core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });
+            }
         });
     }
 

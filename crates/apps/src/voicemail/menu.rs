@@ -301,7 +301,14 @@ impl Owner<'_> {
             '0' => return self.settings().await,
             '#' => return Ok(Next::Leave),
             '*' => {}
-            '1' | '4' | '5' | '6' | '7' | '8' | '9' => {
+            // Who has no messages hears so by the name of the folder that comes first.
+            '1' => {
+                let files = ["vm-youhave", "vm-no", "vm-Urgent", "vm-messages"].map(str::to_owned);
+                let pressed = say::play_all(self.visit.call, files.to_vec(), super::ANY_DIGIT).await?;
+                return Ok(pressed.map_or(Next::Menu, |digit| Next::Key(digit.to_char())));
+            }
+            '9' => {}
+            '4' | '5' | '6' | '7' | '8' => {
                 self.visit.say(&["vm-nomore"], "").await?;
             }
             _ => drop(self.visit.say(&["vm-sorry"], "").await?),

@@ -80,6 +80,11 @@ impl Core {
         let Some(entry) = self.bridge_mut(bridge) else { return false };
         std::mem::replace(&mut entry.technology, technology) != technology
     }
+    /// Whether a channel and another one hear each other without anybody between them, so that nobody hears of digits.
+    pub(crate) fn is_in_native_pair(&self, id: ChannelId) -> bool {
+        let bridge = self.get(id).and_then(|channel| channel.bridge);
+        bridge.and_then(|bridge| self.bridge_entry(bridge)).is_some_and(|entry| entry.technology == "native_rtp")
+    }
     fn is_native_pair(&self, a: ChannelId, b: ChannelId) -> bool {
         let (Some(one), Some(two)) = (self.get(a), self.get(b)) else { return false };
         let digits = |channel: &crate::Channel| channel.rtp_digits.map(|mode| core::mem::discriminant(&mode));
@@ -163,6 +168,15 @@ impl Core {
             })
         });
     }
+    /// Whoever was sent to somebody has arrived: who sent it is of no use any more.
+    pub(crate) fn forget_transfer(&mut self, id: ChannelId) {
+        for name in ["BLINDTRANSFER", "ATTENDEDTRANSFER"] {
+            let is_set = |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
+            if self.get(id).is_some_and(is_set) {
+                self.set_variable(id, name, "");
+            }
+        }
+    }
     /// A channel talks to nobody any more.
     pub(crate) fn forget_peers(&mut self, id: ChannelId) {
         self.set_unless_empty(id, "BRIDGEPEER", "");
@@ -190,6 +204,7 @@ impl Core {
                 instead_of: None,
             })
         });
+        self.forget_transfer(id);
         self.log_bridge(CelKind::BridgeEnter, bridge, id);
         self.bridge_changed(bridge);
         self.hold_changes(bridge, id);
@@ -236,6 +251,18 @@ impl Core {
             self.bridge_changed(bridge);
         }
         self.hold_changes(bridge, id);
+    }
+    /// Two bridges change what they are called; who is in them stays.
+    pub(crate) fn exchange_bridges(&mut self, a: BridgeId, b: BridgeId) {
+        let named = |core: &mut Self, id| {
+            core.bridge_mut(id).map(|entry| (entry.uid.clone(), entry.name.clone(), entry.technology))
+        };
+        let (Some(first), Some(second)) = (named(self, a), named(self, b)) else { return };
+        for (id, (uid, name, technology)) in [(a, second), (b, first)] {
+            if let Some(entry) = self.bridge_mut(id) {
+                (entry.uid, entry.name, entry.technology) = (uid, name, technology);
+            }
+        }
     }
     /// Takes a channel out of a bridge; whoever calls this tells watchers.
     pub(crate) fn forget_member(&mut self, bridge: BridgeId, id: ChannelId) {

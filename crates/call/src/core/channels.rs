@@ -93,6 +93,7 @@ impl Core {
             tech_cause: None,
             sent_into: None,
             goto: None,
+            told_place: None,
             wanted: false,
             keeper: None,
             consulted: None,

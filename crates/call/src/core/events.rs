@@ -47,12 +47,14 @@ impl Core {
         if let ChanEvent::Digit { digit, duration_ms, .. } = event {
             self.volume_key(id, digit);
             self.music_key(id, digit);
-            self.log_event(CelKind::Dtmf, id, |_| {
-                vec![
-                    ("digit", digit.to_char().to_string().into()),
-                    ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
-                ]
-            });
+            if !self.is_in_native_pair(id) {
+                self.log_event(CelKind::Dtmf, id, |_| {
+                    vec![
+                        ("digit", digit.to_char().to_string().into()),
+                        ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
+                    ]
+                });
+            }
         }
         let Some(channel) = self.get_mut(id) else { return };
         match event {
@@ -91,10 +93,18 @@ impl Core {
                 source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
             if let Some(channel) = self.get_mut(id) {
                 channel.hangup_by = channel.name.clone();
-                channel.tech_cause = status.filter(|status| *status >= 300);
+                channel.tech_cause = status.filter(|status| *status >= 300).or(channel.tech_cause);
             }
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause });
         }
+    }
+    /// The cause of an end for which nobody gives one: clearing in conversations that a Dial has made, else none.
+    pub fn plain_cause(&self, id: ChannelId) -> Cause {
+        let is_dialled = |channel: &crate::Channel| {
+            channel.app == "Dial" || channel.app == "AppDial" && channel.outgoing || channel.app.is_empty()
+        };
+        let plain = self.get(id).is_none_or(|channel| channel.state != ChanState::Up || is_dialled(channel));
+        if plain { Cause::NORMAL_CLEARING } else { Cause::NONE }
     }
     /// We end the call: its story hears of it and hangs up.
     pub fn request_hangup(&mut self, id: ChannelId, cause: Cause) {
@@ -128,10 +138,24 @@ impl Core {
     /// Sends a running channel elsewhere in the dialplan.
     pub fn request_goto(&mut self, id: ChannelId, to: Location) {
         let Some(channel) = self.get_mut(id) else { return };
-        channel.goto = Some(Elsewhere::Dialplan(to));
-        if let Some(task) = channel.waiter {
-            self.woken.push(task);
+        channel.goto = Some(Elsewhere::Dialplan(to.clone()));
+        let caller = channel.caller.number().to_owned();
+        let (application, data, bridge) = (channel.app, channel.app_data.clone(), channel.bridge);
+        let waiter = channel.waiter;
+        self.woken.extend(waiter);
+        if application.is_empty() || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
+        {
+            return;
         }
+        if let Some(&[a, b]) = bridge.map(|bridge| self.bridge_members(bridge)) {
+            self.forget_peers(a);
+            self.forget_peers(b);
+        }
+        // It stands there from here on, whatever it is still in; the step that comes first there is not told again.
+        if let Some(channel) = self.get_mut(id) {
+            (channel.location, channel.told_place) = (to.clone(), Some(to));
+        }
+        self.notice_of(id, |channel| Notice::NewExten { channel, application, data });
     }
     /// The story that has a channel lets go of it, because another one has asked for it; that one goes on.
     pub fn hand_over(&mut self, id: ChannelId) {

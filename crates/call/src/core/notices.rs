@@ -27,6 +27,10 @@ impl Core {
         self.notice(|core| core.snapshot(id).map(notice));
     }
     pub(super) fn notice_event(&mut self, id: ChannelId, event: &ChanEvent) {
+        let is_digit = matches!(event, ChanEvent::DigitBegin(_) | ChanEvent::Digit { .. });
+        if is_digit && self.is_in_native_pair(id) {
+            return;
+        }
         match *event {
             ChanEvent::DigitBegin(digit) => {
                 self.notice_of(id, |channel| Notice::Dtmf {
@@ -42,7 +46,14 @@ impl Core {
                 duration_ms: Some(duration_ms),
                 received: true,
             }),
-            ChanEvent::Hold => self.notice_of(id, Notice::Hold),
+            ChanEvent::Hold => {
+                let class = self.get(id).map(|channel| match channel.music_suggested.as_str() {
+                    "" => channel.music_class.clone(),
+                    suggested => suggested.to_owned(),
+                });
+                let class = class.unwrap_or_default();
+                self.notice_of(id, |channel| Notice::Hold { channel, class });
+            }
             ChanEvent::Unhold => self.notice_of(id, Notice::Unhold),
             _ => {}
         }

@@ -38,7 +38,7 @@ impl<'a> Subject<'a> {
             | Notice::NewState(channel)
             | Notice::NewCallerId(channel)
             | Notice::NewConnectedLine(channel)
-            | Notice::Hold(channel)
+            | Notice::Hold { channel, .. }
             | Notice::Unhold(channel)
             | Notice::MusicOnHoldStop(channel)
             | Notice::NewExten { channel, .. }

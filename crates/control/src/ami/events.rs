@@ -114,7 +114,7 @@ events! {
     "HangupHandlerRun" "dialplan" "A hang-up handler is about to run." ["Channel*", "Handler"];
     "RTCPSent" "reporting" "A report of RTCP left." ["Channel*", "To", "From", "SSRC", "PT", "ReportCount", "SentNTP", "SentRTP", "SentPackets", "SentOctets", "Report0SourceSSRC", "Report0FractionLost", "Report0CumulativeLost", "Report0HighestSequence", "Report0SequenceNumberCycles", "Report0IAJitter", "Report0LSR", "Report0DLSR"];
     "RTCPReceived" "reporting" "A report of RTCP came; RTT is in seconds." ["Channel*", "To", "From", "RTT", "SSRC", "PT", "ReportCount", "SentNTP", "SentRTP", "SentPackets", "SentOctets", "Report0SourceSSRC", "Report0FractionLost", "Report0CumulativeLost", "Report0HighestSequence", "Report0SequenceNumberCycles", "Report0IAJitter", "Report0LSR", "Report0DLSR"];
-    "Hold" "call" "A user put the other party on hold." ["Channel*"];
+    "Hold" "call" "A user put the other party on hold." ["Channel*", "MusicClass"];
     "Unhold" "call" "A user took the other party back." ["Channel*"];
     "MusicOnHoldStart" "call" "Music on hold began." ["Channel*", "Class"];
     "MusicOnHoldStop" "call" "Music on hold ended." ["Channel*"];
@@ -136,7 +136,7 @@ events! {
     "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "InvalidPassword" "security" "A wrong secret was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
     "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "FailedACL" "security" "An address that is not permitted was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
+    "FailedACL" "security" "An address that is not permitted was refused, or a registration with contacts that are not." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "ACLName"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "CEL" "call" "A channel event was kept; with enabled=yes in the section [manager] of cel.conf." ["EventName", "AccountCode", "CallerIDnum", "CallerIDname", "CallerIDani", "CallerIDrdnis", "CallerIDdnid", "Exten", "Context", "Channel", "Application", "AppData", "EventTime", "AMAFlags", "UniqueID", "LinkedID", "Userfield", "Peer", "PeerAccount", "Extra"];
     "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
@@ -367,7 +367,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             };
             plain(name, channel).with(|m| m.field("Handler", handler))
         }
-        Notice::Hold(of) => plain("Hold", of),
+        Notice::Hold { channel: of, class } => plain("Hold", of)
+            .with(|m| m.optional("MusicClass", Some(class).filter(|class| !class.is_empty()))),
         Notice::Agi { channel: of, change } => agi(of, change),
         Notice::Unhold(of) => plain("Unhold", of),
         Notice::MusicOnHoldStop(of) => plain("MusicOnHoldStop", of),
@@ -393,7 +394,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             plain("SoftHangupRequest", of).with(|m| tech_cause(m.field("Cause", *by as u8), of))
         }
         Notice::HangupRequest { channel: of, cause } => {
-            plain("HangupRequest", of).with(|m| tech_cause(m.field("Cause", cause.0), of))
+            plain("HangupRequest", of)
+                .with(|m| tech_cause(m.optional("Cause", Some(cause.0).filter(|cause| *cause > 0)), of))
         }
         Notice::Hangup { channel: of, cause } => plain("Hangup", of)
             .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of)),
@@ -781,7 +783,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::NewState(of)
         | Notice::NewCallerId(of)
         | Notice::NewConnectedLine(of)
-        | Notice::Hold(of)
+        | Notice::Hold { channel: of, .. }
         | Notice::Unhold(of)
         | Notice::MusicOnHoldStop(of)
         | Notice::NewExten { channel: of, .. }

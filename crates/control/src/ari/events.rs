@@ -48,7 +48,13 @@ fn of_channel(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
             put(&mut event, "channel", channel.as_ref().map(|of| view.channel(of)));
             ("ChannelVarset", event)
         }
-        Notice::Hold(of) => ("ChannelHold", json!({ "channel": view.channel(of) })),
+        Notice::Hold { channel: of, class } => {
+            let mut body = json!({ "channel": view.channel(of) });
+            if let (false, Some(body)) = (class.is_empty(), body.as_object_mut()) {
+                body.insert("musicclass".to_owned(), json!(class));
+            }
+            ("ChannelHold", body)
+        }
         Notice::Unhold(of) => ("ChannelUnhold", json!({ "channel": view.channel(of) })),
         Notice::Dtmf { channel, digit, duration_ms: Some(ms), received: true } => (
             "ChannelDtmfReceived",

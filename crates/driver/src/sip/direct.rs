@@ -178,6 +178,11 @@ impl SipDriver {
         }
         let wanted = self.direct_target(core, handle);
         let Some(leg) = self.legs.get_mut(handle) else { return };
+        // Who holds the other party stays where it was told to send.
+        let holds = partner.is_some() && leg.media.agreed().is_some_and(|agreed| agreed.held);
+        if holds && wanted.is_none() && leg.media.direct().is_some() {
+            return;
+        }
         if leg.media.direct() == wanted || leg.stage != Stage::Up || leg.dialog.is_none() {
             return;
         }
@@ -311,8 +316,21 @@ impl SipDriver {
                 return Some(Ok(answered));
             }
         }
+        let partner = self.partner(core, handle);
         let leg = self.legs.get_mut(handle)?;
         let told = media.direct();
+        // One that holds or takes up again goes on sending to the other party, who alone is told of music.
+        let is_held = |leg: &Leg| leg.media.agreed().is_some_and(|agreed| agreed.held);
+        if let Some(direct) = told.filter(|_| partner.is_some() && leg.moving.partner == partner) {
+            let was_held = is_held(leg);
+            leg.media = media.clone();
+            if let Ok((bytes, agreed)) = leg.media.answer(offer, &terms)
+                && (agreed.held || was_held)
+                && agreed.primary().is_some_and(|sent| sent.format == direct.format)
+            {
+                return Some(Ok((bytes, agreed)));
+            }
+        }
         leg.media = media;
         leg.media.set_direct(None);
         let answered = leg.media.answer(offer, &terms);

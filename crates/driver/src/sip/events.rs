@@ -195,8 +195,19 @@ impl SipDriver {
                     None => self.charged_after(core, dialog, said.as_ref()),
                 }
                 let told = message.as_ref().and_then(reason_of);
+                let channel = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
+                let channel = channel.map(|leg| leg.channel);
+                // A cause of its own in a BYE stands for a status, too.
+                let is_odd = |cause: &Cause| !matches!(*cause, Cause::NONE | Cause::NORMAL_CLEARING);
+                if let Some(cause) = told.filter(|cause| reason == End::Bye && is_odd(cause))
+                    && let Some(entry) = channel.and_then(|channel| core.get_mut(channel))
+                {
+                    entry.tech_cause = Some(super::tech::refusal_status(cause));
+                }
+                let plain = channel.map_or(Cause::NORMAL_CLEARING, |channel| core.plain_cause(channel));
                 let cause = match reason {
-                    End::Bye | End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
+                    End::Bye => told.unwrap_or(plain),
+                    End::Local => told.unwrap_or(Cause::NORMAL_CLEARING),
                     End::NoAck | End::PeerLost => Cause::RECOVERY_ON_TIMER_EXPIRE,
                     End::Abandoned => Cause::CALL_REJECTED,
                 };
@@ -681,7 +692,7 @@ impl SipDriver {
                 .map_or(415, |()| if view.body().is_empty() { 415 } else { 200 });
         };
         let Some((digit, duration_ms)) = digit else { return 400 };
-        core.push_event(leg.channel, ChanEvent::DigitBegin(digit));
+        // A digit of signalling has no beginning of its own.
         core.push_event(leg.channel, ChanEvent::Digit { digit, duration_ms, relayed: false });
         200
     }

@@ -170,6 +170,8 @@ impl SipDriver {
             !binding.outbound || !later.iter().any(|b| b.outbound && b.instance == binding.instance)
         };
         let called = bindings.iter().enumerate().filter(|(at, binding)| newest(*at, binding));
-        called.map(|(_, binding)| identity::text(&binding.uri)).collect()
+        let mut uris: Vec<String> = called.map(|(_, binding)| identity::text(&binding.uri)).collect();
+        uris.sort_by_cached_key(|uri| super::show::contact_hash(uri.as_bytes()));
+        uris
     }
 }

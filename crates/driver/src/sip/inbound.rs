@@ -251,7 +251,7 @@ impl SipDriver {
         core.log(Level::Notice, "res_pjsip", &line);
     }
     /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
-    fn tell_attempt(
+    pub(crate) fn tell_attempt(
         &self,
         core: &mut Core,
         incoming: &Incoming,
@@ -279,7 +279,10 @@ impl SipDriver {
                 session: identity::text(message.call_id().unwrap_or_default()),
                 local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
                 remote: security::address(&transport, source.remote),
-                challenge: challenge.first().and_then(nonce).unwrap_or_default(),
+                challenge: match event {
+                    "FailedACL" => challenge.first().cloned().unwrap_or_default(),
+                    _ => challenge.first().and_then(nonce).unwrap_or_default(),
+                },
                 time: String::new(),
             }
         });

@@ -37,7 +37,6 @@ impl SipDriver {
             return Some(403);
         };
         for digit in digits {
-            core.push_event(leg.channel, ChanEvent::DigitBegin(digit));
             let pressed = ChanEvent::Digit { digit, duration_ms: DIGIT_MS, relayed: false };
             core.push_event(leg.channel, pressed);
         }

@@ -158,6 +158,8 @@ impl SipDriver {
         let answer = Answer::new(status).headers(headers);
         self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
+        let refer_to = view.header(HeaderName::ReferTo).and_then(NameAddr::parse);
+        let refer_to = refer_to.map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default();
         let follows = !silent
             && endpoint.refer_progress
             && !matches!(
@@ -165,20 +167,22 @@ impl SipDriver {
                 Plan::Attended { .. } | Plan::Coupled { .. } | Plan::Park { .. } | Plan::Nowhere
             );
         // The seat has to be there until somebody else sits in it, and who parks is told the space.
-        let stays =
+        let mut stays =
             matches!(plan, Plan::Seat { .. } | Plan::Coupled { .. } | Plan::Park { .. } | Plan::Nowhere);
         self.referrals.next += 1;
         let token = self.referrals.next;
         match plan {
             Plan::Blind { to, transferee, external } => {
-                blind(core, (channel, transferee), &to, (&referred_by, external));
+                let said = (&*endpoint.context, &*refer_to, &*referred_by);
+                blind(core, (channel, transferee), &to, said, external);
                 core.request_goto(transferee, to);
                 if let Some(other) = core.get_mut(transferee).filter(|_| follows) {
                     other.advance_watch = Some(token);
                 }
             }
             Plan::Park { to, transferee, arguments } => {
-                blind(core, (channel, transferee), &to, (&referred_by, None));
+                let said = (&*endpoint.context, &*refer_to, &*referred_by);
+                blind(core, (channel, transferee), &to, said, None);
                 core.request_parking(ParkWish { parker: channel, parkee: transferee, arguments });
             }
             Plan::Seat { to, external } => {
@@ -186,7 +190,10 @@ impl SipDriver {
                 let watch = follows.then_some(token);
                 core.request_stand_in(StandIn { place: channel, to, watch, variables, external: true });
             }
-            Plan::Attended { place, newcomer, second } => attended(core, channel, (place, newcomer, second)),
+            // Where somebody else takes the transferer's place it is his that ends with that.
+            Plan::Attended { place, newcomer, second } => {
+                stays |= attended(core, channel, (place, newcomer, second));
+            }
             Plan::Coupled { places } => core.request_coupling(Coupling { places }),
             Plan::Nowhere => {}
         }
@@ -247,8 +254,8 @@ impl SipDriver {
             None if in_conference => channel,
             None => return Err(404),
         };
-        let context = core.get(channel).and_then(|c| c.vars.get_name("TRANSFER_CONTEXT")).unwrap_or_default();
-        let context = if context.is_empty() { &endpoint.context } else { context };
+        let context = core.get(channel).map(|c| transfer_context(c, &endpoint.context)).unwrap_or_default();
+        let context = &context;
         let (exten, external) = match target.replaces {
             Some(replaces) => (EXTERNAL.to_owned(), Some((target.uri.ok_or(400_u16)?, replaces))),
             None => (target.user, None),
@@ -431,6 +438,7 @@ impl SipDriver {
             newcomer,
             leaving: Vec::new(),
             is_fresh: true,
+            mirrored: false,
             answers: was_early,
             notice: None,
             cause,
@@ -523,32 +531,39 @@ fn coupled(core: &Core, [own, second]: [ChannelId; 2]) -> Option<Plan> {
     }
 }
 
+/// The context in which the numbers are that a channel transfers to.
+fn transfer_context(channel: &call::Channel, own: &str) -> String {
+    let named = channel.vars.get_name("TRANSFER_CONTEXT").filter(|context| !context.is_empty());
+    named.unwrap_or(own).to_owned()
+}
+
 /// What the dialplan of the transferee's extension may want to know; and watchers are told.
 fn blind(
     core: &mut Core,
     (transferer, transferee): (ChannelId, ChannelId),
     to: &Location,
-    (referred_by, external): (&str, Option<(String, String)>),
+    (context, refer_to, referred_by): (&str, &str, &str),
+    external: Option<(String, String)>,
 ) {
     let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
     let (by, who) = (name(core, transferer), name(core, transferee));
-    let mut set = |id, variable: &str, value: &str, inherit| {
-        if let Some(channel) = core.get_mut(id) {
-            channel.vars.set(Var::named(variable), value, inherit);
-        }
-    };
-    set(transferer, "BLINDTRANSFER", &who, Inherit::Never);
-    set(transferee, "BLINDTRANSFER", &by, Inherit::Never);
-    set(transferee, "ATTENDEDTRANSFER", "", Inherit::Never);
-    set(transferee, "TRANSFERERNAME", &by, Inherit::Never);
-    set(transferee, "SIPTRANSFER", "yes", Inherit::Never);
+    let context = core.get(transferer).map(|channel| transfer_context(channel, context)).unwrap_or_default();
+    core.push_event(transferer, ChanEvent::Unhold);
+    core.set_variable(transferee, "BLINDTRANSFER", &by);
+    core.set_variable(transferer, "BLINDTRANSFER", &who);
+    if let Some(channel) = core.get_mut(transferee) {
+        channel.vars.set(Var::named("ATTENDEDTRANSFER"), "", Inherit::Never);
+        channel.vars.set(Var::named("TRANSFERERNAME"), &by, Inherit::Never);
+    }
+    core.set_variable(transferee, "SIPTRANSFER", "yes");
+    core.set_variable(transferee, "SIPREFERRINGCONTEXT", &context);
     if !referred_by.is_empty() {
-        set(transferee, "SIPREFERREDBYHDR", referred_by, Inherit::Always);
+        core.set_variable(transferee, "__SIPREFERREDBYHDR", referred_by);
     }
-    if let Some((uri, replaces)) = &external {
-        set(transferee, "SIPREFERTOHDR", uri, Inherit::Never);
-        set(transferee, "SIPREPLACESHDR", replaces, Inherit::Always);
+    if let Some((_, replaces)) = &external {
+        core.set_variable(transferee, "__SIPREPLACESHDR", replaces);
     }
+    core.set_variable(transferee, "SIPREFERTOHDR", refer_to);
     core.notice_logged(CelKind::BlindTransfer, |core| {
         let bridge = core.get(transferer)?.bridge?;
         Some(Notice::BlindTransfer {
@@ -580,14 +595,29 @@ fn seat_variables(
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Lets the newcomer take the transferer's place.
-fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (ChannelId, ChannelId, ChannelId)) {
-    let by = core.get(first).map(|channel| channel.name.to_string()).unwrap_or_default();
+/// Lets the newcomer take the transferer's place; or where the newcomer's dialplan goes on, lets whom the transferer has
+/// called the second time take his first place: `true`.
+fn attended(
+    core: &mut Core,
+    first: ChannelId,
+    (place, newcomer, second): (ChannelId, ChannelId, ChannelId),
+) -> bool {
+    let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
+    let (by, who) = (name(core, first), name(core, newcomer));
+    let target = peer_of(core, place);
+    core.push_event(first, ChanEvent::Unhold);
+    core.push_event(second, ChanEvent::Unhold);
+    core.set_variable(newcomer, "ATTENDEDTRANSFER", &by);
+    core.set_variable(first, "ATTENDEDTRANSFER", &who);
     if let Some(channel) = core.get_mut(newcomer) {
-        channel.vars.set(Var::named("ATTENDEDTRANSFER"), &by, Inherit::Never);
         channel.vars.set(Var::named("BLINDTRANSFER"), "", Inherit::Never);
     }
-    let target = peer_of(core, place);
+    let runs = |id| core.get(id).is_some_and(|channel| channel.has_pbx);
+    let mirrored = place == second
+        && runs(newcomer)
+        && !runs(first)
+        && runs(second)
+        && target.is_some_and(|target| !runs(target));
     let snapshot = |id| core.snapshot(id).map(Box::new);
     let notice = (|| {
         Some(Notice::AttendedTransfer {
@@ -601,18 +631,23 @@ fn attended(core: &mut Core, first: ChannelId, (place, newcomer, second): (Chann
             external: true,
         })
     })();
-    // Whichever of the transferer's channels is not the place that is taken talks to the newcomer: it goes with him.
-    let leaving = [first, second].into_iter().filter(|id| *id != place).collect();
+    let (place, newcomer, leaving) = match target.filter(|_| mirrored) {
+        Some(target) => (first, target, vec![second]),
+        // Whichever of the transferer's channels is not the place that is taken talks to the newcomer: it goes with him.
+        None => (place, newcomer, [first, second].into_iter().filter(|id| *id != place).collect()),
+    };
     let cause = Cause::NORMAL_CLEARING;
     core.request_exchange(Exchange {
         place,
         newcomer,
         leaving,
         is_fresh: false,
+        mirrored,
         answers: false,
         notice,
         cause,
     });
+    mirrored
 }
 
 /// Refer-To, of which there is exactly one (RFC 3515 §2.4.1).

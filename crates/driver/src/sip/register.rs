@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use ::sip::header::Contact;
-use ::sip::registrar::{Cause, Registrar, Rules};
+use ::sip::registrar::{Cause, Refusal, Registrar, Rules};
 use ::sip::stack::{Answer, ConnectionId, Flow, Incoming};
 use ::sip::{Message, Uri};
 use base::Instant;
@@ -92,6 +92,14 @@ fn contacts_allowed(config: &Config, endpoint: &Endpoint, message: &Message<'_>)
         .all(|contact| allowed(contact.uri.host.ip()) && elsewhere(&contact.uri).is_none_or(&allowed))
 }
 
+/// A time as Date has it (RFC 3261 §20.17); `seconds` since the epoch.
+fn date(seconds: i64) -> String {
+    let mut date = String::new();
+    let (wall, offset) = (dialplan::Wall { seconds, micros: 0 }, dialplan::Offset { seconds: 0, daylight: false, abbreviation: "GMT".to_owned() });
+    dialplan::strftime::format(wall, &offset, "%a, %d %b %Y %H:%M:%S GMT", &mut date);
+    date
+}
+
 /// What the answer to OPTIONS says of us (RFC 3261 §11.2).
 const PONG: [(&str, &str); 4] = [
     ("Accept", super::ACCEPT),
@@ -169,32 +177,45 @@ impl SipDriver {
         self.tell_changes(core, before);
         match outcome {
             Ok(()) => {
-                let contacts: Vec<String> = self
-                    .registrations
-                    .registrar
-                    .bindings(&aor.name)
+                let mut bound: Vec<&Binding> =
+                    self.registrations.registrar.bindings(&aor.name).iter().collect();
+                bound.sort_by_cached_key(|binding| super::show::contact_hash(&binding.uri));
+                let contacts: Vec<String> = bound
                     .iter()
                     .map(|binding| String::from_utf8_lossy(&binding.contact(core.now)).into_owned())
                     .collect();
-                // RFC 3327 §5.3: the Path that is kept is told.
-                let path =
-                    message.headers(::sip::HeaderName::Path).filter(|_| aor.support_path).map(identity::text);
-                let path: Vec<String> = path.collect();
-                let paths = path.iter().map(|p| ("Path", p.as_str()));
+                // RFC 3261 §20.17: phones set their clocks by it.
+                let seconds = core.services.wall.now_micros().div_euclid(1_000_000);
+                let mut headers: Vec<(&str, String)> = vec![("Date", date(seconds))];
+                headers.extend(contacts.into_iter().map(|contact| ("Contact", contact)));
+                let expires = message.expires().map(|asked| rules(aor).granted(asked).to_string());
+                headers.extend(expires.map(|expires| ("Expires", expires)));
+                if aor.support_path {
+                    // RFC 3327 §5.3: the Path that is kept is told.
+                    headers.push(("Supported", "path".to_owned()));
+                    let path = message.headers(::sip::HeaderName::Path).map(identity::text);
+                    headers.extend(path.map(|path| ("Path", path)));
+                }
                 let bound = self.registrations.registrar.bindings(&aor.name).iter();
                 let is_bound = bound.into_iter().any(|binding| binding.outbound && binding.source == source);
-                let of_flow = if is_bound { self.flow_headers(asks, source) } else { Vec::new() };
-                let of_flow = of_flow.iter().map(|(name, value)| (*name, value.as_str()));
-                let expires = message.expires().map(|asked| rules(aor).granted(asked).to_string());
-                let expires = expires.iter().map(|value| ("Expires", value.as_str()));
-                let contacts = contacts.iter().map(|c| ("Contact", c.as_str()));
+                if is_bound {
+                    headers.extend(self.flow_headers(asks, source));
+                }
                 let headers: Vec<(&str, &str)> =
-                    contacts.chain(expires).chain(paths).chain(of_flow).collect();
+                    headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
                 self.refuse(&incoming, &Answer::new(200).headers(&headers));
             }
             Err(refusal) => {
                 let line = format!("registration of '{}' refused: {refusal:?}", aor.name);
                 core.log(Level::Warning, "res_pjsip_registrar", &line);
+                let why = match refusal {
+                    Refusal::TooMany => "registrar_attempt_exceeds_maximum_configured_contacts",
+                    Refusal::Malformed => "registrar_invalid_contacts_provided",
+                    Refusal::OutOfOrder | Refusal::Full => "",
+                };
+                if !why.is_empty() {
+                    self.tell_attempt(core, &incoming, "FailedACL", Some(&endpoint), &[why.to_owned()]);
+                }
                 self.refuse(&incoming, &Answer::new(refusal.status()));
             }
         }

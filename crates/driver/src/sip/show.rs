@@ -78,12 +78,17 @@ impl ContactRow {
     }
     /// The MD5 of its URI, in hexadecimal.
     pub fn hash(&self) -> String {
-        identity::text(::sip::digest::Algorithm::Md5.hash(&[self.uri.as_bytes()]).as_bytes())
+        contact_hash(self.uri.as_bytes())
     }
     /// Microseconds of the last round trip, as they are shown.
     pub fn roundtrip_text(&self) -> String {
         self.roundtrip.map_or_else(|| "N/A".to_owned(), |time| time.as_micros().to_string())
     }
+}
+
+/// The MD5 of a contact's URI, by which contacts of one AOR are told apart and put in order.
+pub(crate) fn contact_hash(uri: &[u8]) -> String {
+    identity::text(::sip::digest::Algorithm::Md5.hash(&[uri]).as_bytes())
 }
 
 /// One AOR.
@@ -155,6 +160,7 @@ impl SipDriver {
                     object: aor.clone(),
                 }
             };
+            let first = rows.len();
             rows.extend(aor.contacts.iter().map(|uri| row(uri.as_bytes())));
             rows.extend(self.registrations.registrar.bindings(&aor.name).iter().map(|binding| ContactRow {
                 user_agent: identity::text(&binding.user_agent),
@@ -164,6 +170,7 @@ impl SipDriver {
                 path: binding.path.iter().map(|hop| identity::text(hop)).collect::<Vec<_>>().join(", "),
                 ..row(&binding.uri)
             }));
+            rows.get_mut(first..).unwrap_or_default().sort_by_cached_key(ContactRow::id);
         }
         rows
     }

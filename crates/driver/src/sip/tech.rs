@@ -343,7 +343,7 @@ fn uri_of(number: &str, host: &str) -> String {
 }
 
 /// The final status that refuses an INVITE with this cause. A plain hang-up before the answer is a decline.
-fn refusal_status(cause: Cause) -> u16 {
+pub(super) fn refusal_status(cause: Cause) -> u16 {
     match cause {
         Cause::NONE | Cause::NORMAL_CLEARING => 603,
         Cause::ANSWERED_ELSEWHERE => 486,

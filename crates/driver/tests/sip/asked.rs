@@ -118,6 +118,8 @@ fn settings_and_contacts_are_told_by_name() {
         ("PJSIP_ENDPOINT", "alice,direct_media", Some("false")),
         ("PJSIP_ENDPOINT", "alice,pickup_group", Some("")),
         ("PJSIP_ENDPOINT", "alice,mailboxes", Some("")),
+        ("PJSIP_ENDPOINT", "alice,webrtc", Some("no")),
+        ("PJSIP_ENDPOINT", "alice,send_connected_line", Some("yes")),
         ("PJSIP_ENDPOINT", "carol,context", None),
         ("PJSIP_ENDPOINT", "trunk,colour", None),
         ("PJSIP_AOR", "trunk,max_contacts", Some("7")),
@@ -152,9 +154,13 @@ fn settings_and_contacts_are_told_by_name() {
     let contact = lab.read(id, "PJSIP_AOR", "trunk,contact").unwrap();
     for (field, value) in [
         ("uri", "sip:trunk@198.51.100.7:5062"),
-        ("endpoint", "trunk"),
-        ("rtt", "0"),
+        ("endpoint", ""),
+        ("rtt", "N/A"),
         ("expiration_time", "0"),
+        ("qualify_timeout", "3.000000"),
+        ("authenticate_qualify", "no"),
+        ("prune_on_boot", "no"),
+        ("reg_server", ""),
     ] {
         let read = lab.read(id, "PJSIP_CONTACT", &format!("{contact},{field}"));
         assert_eq!(read.as_deref(), Some(value), "{field}");

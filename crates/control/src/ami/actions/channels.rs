@@ -275,14 +275,15 @@ fn status_fields<'a>(message: Message<'a>, channel: &Channel, core: &Core) -> Me
 
 fn hangup(turn: &mut Turn<'_>) -> Done {
     let cause = match turn.get("Cause") {
-        None => Cause::NORMAL_CLEARING,
-        Some(text) => Cause::parse(text).ok_or_else(|| Refusal::from("Invalid cause"))?,
+        None => None,
+        Some(text) => Some(Cause::parse(text).ok_or_else(|| Refusal::from("Invalid cause"))?),
     };
     let shard = turn.site.shard.clone();
     let pattern = turn.need("Channel")?.strip_prefix('/').and_then(|text| text.strip_suffix('/'));
     let Some(pattern) = pattern else {
         let id = turn.channel("Channel")?;
-        shard.core.borrow_mut().request_hangup(id, cause);
+        let core = &mut *shard.core.borrow_mut();
+        core.request_hangup(id, cause.unwrap_or(core.plain_cause(id)));
         return turn.success("Channel Hungup");
     };
     let pattern = Matcher::new(pattern).map_err(|why| Refusal(format!("Regex error: {why}")))?;
@@ -293,7 +294,8 @@ fn hangup(turn: &mut Turn<'_>) -> Done {
     };
     turn.begin_list("Channels hung up will follow");
     for (id, name) in &found {
-        shard.core.borrow_mut().request_hangup(*id, cause);
+        let core = &mut *shard.core.borrow_mut();
+        core.request_hangup(*id, cause.unwrap_or(core.plain_cause(*id)));
         turn.item("ChannelHungup").field("Channel", name).end();
     }
     turn.end_list("ChannelsHungupListComplete", found.len()).end();
@@ -347,9 +349,9 @@ fn absolute_timeout(turn: &mut Turn<'_>) -> Done {
 
 fn play_dtmf(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    let mut symbols = turn.need("Digit")?.chars();
-    let digit = symbols.next().and_then(Digit::from_char).filter(|_| symbols.next().is_none());
-    let Some(digit) = digit else { return Err("Invalid digit".into()) };
+    // The first symbol counts; what is no digit makes no sound.
+    let digit = turn.need("Digit")?.chars().next().and_then(Digit::from_char);
+    let Some(digit) = digit else { return turn.success("DTMF successfully queued") };
     let duration = match turn.get("Duration").map(str::parse::<u16>) {
         None => DIGIT_MS,
         Some(Ok(ms @ 1..=DIGIT_MS_MAX)) => ms,

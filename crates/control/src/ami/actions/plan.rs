@@ -118,7 +118,7 @@ fn extension_state(turn: &mut Turn<'_>) -> Done {
         known.rows().iter().find(|row| row.exten == exten && row.context == context).cloned()
     };
     // The hint of a pattern is made for the number that asks.
-    let found = row.map(|row| (row.devices, row.state)).or_else(|| {
+    let found = row.map(|row| (row.text(), row.state)).or_else(|| {
         let (devices, _) = turn.call(None).hint_of(&context, &exten)?;
         let state = hints::hint_state(&turn.site.shard, &devices);
         Some((devices, state))
@@ -143,7 +143,7 @@ fn extension_state_list(turn: &mut Turn<'_>) -> Done {
     let hints = site.hints.borrow();
     for row in hints.rows() {
         let item = turn.item("ExtensionStatus");
-        events::extension(item, &row.exten, &row.context, &row.devices, row.state).end();
+        events::extension(item, &row.exten, &row.context, &row.text(), row.state).end();
     }
     turn.end_list("ExtensionStateListComplete", hints.rows().len()).end();
     Ok(After::Go)

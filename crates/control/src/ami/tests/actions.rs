@@ -34,6 +34,7 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ),
         ("AbsoluteTimeout|Channel: SIM/carol-00000002|Timeout: 5", "Timeout Set"),
         ("PlayDTMF|Channel: SIM/carol-00000002|Digit: 5", "DTMF successfully queued"),
+        ("PlayDTMF|Channel: SIM/carol-00000002|Digit: Z", "DTMF successfully queued"),
         ("ControlPlayback|Channel: SIM/carol-00000002|Control: Forward", "ControlPlayback queued"),
         ("Hangup|Channel: SIM/alice-00000000|Cause: 17", "Channel Hungup"),
     ] {
@@ -46,7 +47,6 @@ fn channels_are_listed_moved_limited_and_hung_up() {
             "Redirect|Channel: SIM/bob-00000001|Context: default|Exten: 100|Priority: nowhere",
             "Redirect failed",
         ),
-        ("PlayDTMF|Channel: SIM/bob-00000001|Digit: x", "Invalid digit"),
         ("ControlPlayback|Channel: SIM/bob-00000001|Control: dance", "Unknown control type"),
         ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
         ("MailboxCount", "Mailbox not specified"),
@@ -190,13 +190,13 @@ fn legacy_names_of_actions_and_registrations_answer() {
         ("SIPshowpeer|Peer: 6001", "Address-IP: 192.0.2.7\r\nAddress-Port: 5070"),
         ("SIPshowpeer|Peer: nobody", "Message: Peer nobody not found."),
         ("SIPqualifypeer|Peer: 6001", "Message: SIP peer qualified"),
-        ("PJSIPShowAuths", "ObjectName: 6001\r\nUsername: user6001"),
+        ("PJSIPShowAuths", "ObjectName: 6001\r\nAuthType: userpass"),
         ("PJSIPShowRegistrationsOutbound", "OutboundRegistrationDetailComplete"),
         ("PJSIPShowRegistrationsInbound", "ObjectName: 6002"),
         ("PJSIPShowRegistrationInboundContactStatuses", "ContactStatusDetailComplete"),
         ("PJSIPShowResourceLists", "ResourceListDetailComplete"),
-        ("PJSIPRegister|Registration: none", "Message: Unable to retrieve registration none"),
-        ("PJSIPUnregister|Registration: *all", "Message: Unregistration sent"),
+        ("PJSIPRegister|Registration: none", "Message: Unable to retrieve registration entry"),
+        ("PJSIPUnregister|Registration: *all", "Message: Unregistrations queued."),
         ("ModuleLoad|Module: app_dial.so|LoadType: load", "Message: Module loaded."),
         ("ModuleLoad|Module: app_nonsense|LoadType: load", "Message: Module not loaded"),
         ("ModuleLoad|LoadType: unload", "Message: Could not unload module"),
@@ -372,14 +372,15 @@ fn sip_endpoints_are_listed_in_the_forms_of_both_drivers() {
             "PJSIPShowEndpoint|Endpoint: 6001",
             vec![
                 "EndpointDetail",
+                "AuthDetail",
                 "AorDetail",
                 "ContactStatusDetail",
-                "AuthDetail",
                 "EndpointDetailComplete",
             ],
         ),
         ("PJSIPShowAors", vec!["AorList", "AorList", "AorListComplete"]),
-        ("PJSIPShowContacts", vec!["ContactList", "ContactListComplete"]),
+        // None has registered.
+        ("PJSIPShowContacts", vec![]),
         ("SIPpeers", vec!["PeerEntry", "PeerEntry", "PeerlistComplete"]),
         ("PJSIPShowEndpoint|Endpoint: nobody", vec![]),
         ("PJSIPQualify|Endpoint: nobody", vec![]),
@@ -394,7 +395,14 @@ fn sip_endpoints_are_listed_in_the_forms_of_both_drivers() {
         "{text}"
     );
     assert!(desk.act(1, "PJSIPQualify|Endpoint: 6001").starts_with("Response: Success"));
-    assert!(!desk.act(1, "PJSIPShowEndpoint|Endpoint: 6001").to_lowercase().contains("password"));
+    for (act, why) in [
+        ("PJSIPShowEndpoint", "PJSIPShowEndpoint requires an endpoint name"),
+        ("PJSIPShowEndpoint|Endpoint: zz", "Unable to retrieve endpoint zz"),
+        ("PJSIPQualify", "Endpoint parameter missing."),
+        ("PJSIPQualify|Endpoint: zz", "Unable to retrieve endpoint"),
+    ] {
+        assert_eq!(desk.act(1, act), error(why), "{act}");
+    }
 }
 
 #[test]

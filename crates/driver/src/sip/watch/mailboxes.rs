@@ -65,8 +65,13 @@ impl Watchers {
 pub(super) type ToldUnasked = HashMap<String, Vec<Rc<str>>>;
 
 impl SipDriver {
-    /// The mailboxes that a SUBSCRIBE asks for: those of the endpoint's AOR of that name, with or without the domain that was
-    /// asked, or all of its AORs'.
+    /// Whether an endpoint is told of one of these mailboxes without asking, so that it has nothing to ask for.
+    pub(super) fn is_told_unasked(endpoint: &Endpoint, boxes: &[String]) -> bool {
+        let told = |own: &String| endpoint.watching.mailboxes.iter().any(|told| full_name(told) == full_name(own));
+        !endpoint.watching.subscribing_replaces && boxes.iter().any(told)
+    }
+    /// The mailboxes that a SUBSCRIBE asks for: those of the AOR of that name, with or without the domain that was asked,
+    /// whosever it is, or all of the endpoint's AORs'.
     pub(super) fn mailboxes_topic(
         &self,
         endpoint: &Endpoint,
@@ -77,7 +82,11 @@ impl SipDriver {
         let domain = message.request_uri().map(|uri| uri.host.as_bytes().to_vec()).unwrap_or_default();
         let is_own = |name: &str| endpoint.aors.iter().find(|aor| ***aor == *name);
         let named = self.config.find_user(name, &domain, is_own);
-        let aors: Vec<_> = own.filter(|aor| named.is_none_or(|named| aor.name == *named)).collect();
+        let foreign = named.is_none().then(|| self.config.aors.get(name)).flatten();
+        let mut aors: Vec<_> = own.filter(|aor| named.is_none_or(|named| aor.name == *named)).collect();
+        if let Some(foreign) = foreign.filter(|aor| !aor.mailboxes.is_empty()) {
+            aors = vec![foreign];
+        }
         let boxes: Vec<String> = aors.iter().flat_map(|aor| aor.mailboxes.iter().cloned()).collect();
         if boxes.is_empty() {
             return None;

@@ -288,7 +288,12 @@ impl SipDriver {
             }
             None => {
                 let topic = match kind {
-                    Kind::Summary => self.mailboxes_topic(endpoint, &exten, message),
+                    Kind::Summary => match self.mailboxes_topic(endpoint, &exten, message) {
+                        Some(Topic::Mailboxes { boxes, .. }) if Self::is_told_unasked(endpoint, &boxes) => {
+                            return Err((500, None));
+                        }
+                        topic => topic,
+                    },
                     Kind::Features => Some(Topic::Features(features::number_of(endpoint))),
                     _ => (core.hinted)(core, &context, &exten)
                         .then(|| Topic::Extension(Rc::new(Watched { context, exten: exten.clone() }))),
