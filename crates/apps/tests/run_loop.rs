@@ -589,6 +589,36 @@ fn other_servers_are_told_what_happens_here_and_not_what_they_said() {
 }
 
 #[test]
+fn a_device_is_told_when_it_does_something_else_and_a_local_channel_at_each_step() {
+    let mut world = world("[default]\nexten => 1,1,NoOp()\n");
+    world.watch();
+    world.phone("6002", Phone::default());
+    let mut hints = apps::hints::Hints::default();
+    let shard = world.shard.clone();
+    hints.update(&shard);
+    for (device, touches, told) in [
+        // An idle phone that is called and does not ring yet goes on being idle.
+        ("SIM/6002", 3, 1),
+        ("Local/1@default", 2, 2),
+    ] {
+        let before = states_of(&shard, device);
+        for _ in 0..touches {
+            shard.core.borrow_mut().touched_devices.push(device.to_owned());
+            hints.update(&shard);
+        }
+        assert_eq!(states_of(&shard, device) - before, told, "{device}");
+    }
+}
+
+/// How often watchers were told of a device.
+fn states_of(shard: &std::rc::Rc<call::Shard>, device: &str) -> usize {
+    let core = shard.core.borrow();
+    let of =
+        |notice: &&Notice| matches!(notice, Notice::DeviceStateChange { device: of, .. } if of == device);
+    core.notices.iter().filter(of).count()
+}
+
+#[test]
 fn hints_tell_when_their_devices_change() {
     let mut world = world(
         "[default]\nexten => 100,hint,SIM/6002&Custom:lamp\nexten => 1,1,Set(DEVICE_STATE(Custom:lamp)=INUSE)\n same => n,NoOp(${EXTENSION_STATE(100)} ${HINT(100)})\n",

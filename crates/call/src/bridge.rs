@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{BridgeId, ChannelId, Clip, Command, Instant, PlayId};
 
 use crate::keys::{Keys, Pressed, Pressing, Stroke};
-use crate::{BridgeUse, Chan, ChanEvent, Indication, Level, Shard, Stop};
+use crate::{BridgeUse, Chan, ChanEvent, Core, Indication, Level, Shard, Stop};
 
 /// Names of the sounds that say how much time is left.
 pub type SayRemaining = Rc<dyn Fn(Duration) -> Vec<String>>;
@@ -350,6 +350,14 @@ impl Joined {
     }
 }
 
+/// What a channel in a bridge that ends is about to do: 0 go on, 1 go elsewhere, 2 end.
+fn rank_of(core: &Core, id: ChannelId) -> u8 {
+    match core.get(id) {
+        Some(channel) if channel.hangup.is_none() => u8::from(channel.goto.is_some()),
+        _ => 2,
+    }
+}
+
 impl Drop for Joined {
     fn drop(&mut self) {
         let mut core = self.shard.core.borrow_mut();
@@ -361,16 +369,16 @@ impl Drop for Joined {
             core.keep_digits(id, false);
         }
         // Who ended it, or was sent elsewhere, goes first.
-        let rank = |id| match core.get(id) {
-            Some(channel) if channel.hangup.is_none() => u8::from(channel.goto.is_some()),
-            _ => 2,
-        };
-        let (first, second) = if rank(self.b) > rank(self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        let (first, second) = if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
         let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
         if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
             other.hangup_by = by;
         }
         core.bridge_leave(self.bridge, first);
+        if rank_of(&core, second) == 1 {
+            // Whoever is sent on is alone there before it goes.
+            core.bridge_is_left(self.bridge);
+        }
         core.bridge_leave(self.bridge, second);
         core.bridge_destroy(self.bridge);
     }

@@ -121,7 +121,15 @@ impl Core {
                 event.app = core.get(place).map_or("", |channel| channel.told_app);
             });
         }
-        if !(mirrored && self.tell_mirrored(place, newcomer)) {
+        if mirrored && self.tell_mirrored(place, newcomer) {
+            // Each has talked to whom it has talked to; who is there now is told.
+            let connected = [place, newcomer].map(|id| self.get(id).map(|channel| channel.connected.clone()));
+            if let [Some(here), Some(there)] = connected {
+                for (id, party) in [(place, there), (newcomer, here)] {
+                    self.get_mut(id).into_iter().for_each(|channel| channel.connected = party.clone());
+                }
+            }
+        } else {
             self.tell_bridges(place, newcomer);
         }
         self.parking_swapped(place);
@@ -299,6 +307,7 @@ impl Core {
         self.link_bridge(kept);
         self.forget_peers(newcomer);
         self.forget_member(left, goer);
+        self.bridge_is_left(left);
         self.bridge_changed_anew(kept);
         true
     }
@@ -495,7 +504,7 @@ impl Shard {
                 link,
                 bridges,
                 stays: None,
-                external: true,
+                external: false,
             };
             (by, notice, tech.borrow_mut().pair(&mut core, "_attended@transfer", places)?)
         };

@@ -562,6 +562,16 @@ fn hand_down(
         for (inherit, name, value) in of_endpoint.iter() {
             c.vars.set(dialplan::Var::named(name), value, inherit);
         }
+    })?;
+    leg.chan().core(|core| {
+        let id = leg.chan().id();
+        for (variable, value) in told {
+            core.notice(|core| {
+                Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value })
+            });
+        }
+    });
+    leg.chan().with(|c| {
         c.language = language;
         if c.music_class.is_empty() || c.music_class == "default" {
             (c.music_class, c.music_chosen) = (music, music_chosen);
@@ -580,11 +590,6 @@ fn hand_down(
     })?;
     leg.chan().core(|core| {
         let id = leg.chan().id();
-        for (variable, value) in told {
-            core.notice(|core| {
-                Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value })
-            });
-        }
         core.show_outgoing(id, shown_as);
         if core.get(id).is_some_and(|channel| channel.caller != before) {
             core.notice_of(id, Notice::NewCallerId);

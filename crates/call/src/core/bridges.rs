@@ -116,6 +116,12 @@ impl Core {
         }
         self.bridge_changed(bridge);
     }
+    /// One of two has left a bridge for good, and the other one is about to.
+    pub(crate) fn bridge_is_left(&mut self, bridge: BridgeId) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            entry.technology = entry.used_for.technology(1);
+        }
+    }
     /// The bridge that a channel is in, for a notice.
     pub fn bridge_around(&self, id: ChannelId) -> Option<BridgeSnapshot> {
         self.bridge_snapshot(self.get(id)?.bridge?)

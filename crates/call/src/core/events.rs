@@ -86,6 +86,17 @@ impl Core {
             self.woken.push(task);
         }
     }
+    /// Whatever a channel has held is held no more, because it sends it elsewhere; that is told whether it held it or not.
+    pub fn end_hold(&mut self, id: ChannelId) {
+        self.notice_of(id, Notice::Unhold);
+        let Some(channel) = self.get_mut(id) else { return };
+        if std::mem::take(&mut channel.held) && !channel.keeps_holds {
+            channel.events.push_back(ChanEvent::Unhold);
+            let (bridge, waiter) = (channel.bridge, channel.waiter);
+            self.woken.extend(waiter);
+            bridge.into_iter().for_each(|bridge| self.touch_bridge(bridge));
+        }
+    }
     /// The other side has ended the call (driver). The story ends by it; the first cause stays.
     pub fn remote_hangup(&mut self, id: ChannelId, cause: Cause, source: &str) {
         if !self.end_after_exchange(id, cause, source) && self.end(id, cause, source) {

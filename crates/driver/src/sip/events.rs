@@ -530,7 +530,10 @@ impl SipDriver {
             return;
         }
         if !self.take_description(core, handle, message) && unheard {
-            self.give_up(core, dialog, channel, "SIP ACK without a usable session");
+            self.legs.unbind(dialog);
+            core.remote_hangup(channel, Cause::INTERWORKING, "SIP 400 Bad Request");
+            let reason = [("Reason", "Q.850;cause=0")];
+            self.with_stack(core, |stack, now, out| stack.bye(dialog, &reason, now, out)).ok();
         }
     }
 
@@ -555,7 +558,7 @@ impl SipDriver {
                 if let Some(leg) = self.legs.get(handle).filter(|_| refused.is_none()) {
                     core.push_event(leg.channel, ChanEvent::Text(super::message::text_of(&view)));
                 }
-                refused.unwrap_or(200)
+                refused.unwrap_or(202)
             }
             (Some(_), Method::Options) => 200,
             (Some(_), method) if method.known().is_some() => 405,

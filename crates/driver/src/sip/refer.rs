@@ -160,6 +160,8 @@ impl SipDriver {
         let referred_by = view.header(HeaderName::ReferredBy).map(identity::text).unwrap_or_default();
         let refer_to = view.header(HeaderName::ReferTo).and_then(NameAddr::parse);
         let refer_to = refer_to.map(|to| identity::text(to.uri.as_bytes())).unwrap_or_default();
+        // Without what it asks to be sent there.
+        let refer_to = refer_to.split('?').next().unwrap_or_default().to_owned();
         let follows = !silent
             && endpoint.refer_progress
             && !matches!(
@@ -548,7 +550,7 @@ fn blind(
     let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
     let (by, who) = (name(core, transferer), name(core, transferee));
     let context = core.get(transferer).map(|channel| transfer_context(channel, context)).unwrap_or_default();
-    core.push_event(transferer, ChanEvent::Unhold);
+    core.end_hold(transferer);
     core.set_variable(transferee, "BLINDTRANSFER", &by);
     core.set_variable(transferer, "BLINDTRANSFER", &who);
     if let Some(channel) = core.get_mut(transferee) {
@@ -605,8 +607,8 @@ fn attended(
     let name = |core: &Core, id| core.get(id).map(|channel| channel.name.to_string()).unwrap_or_default();
     let (by, who) = (name(core, first), name(core, newcomer));
     let target = peer_of(core, place);
-    core.push_event(first, ChanEvent::Unhold);
-    core.push_event(second, ChanEvent::Unhold);
+    core.end_hold(first);
+    core.end_hold(second);
     core.set_variable(newcomer, "ATTENDEDTRANSFER", &by);
     core.set_variable(first, "ATTENDEDTRANSFER", &who);
     if let Some(channel) = core.get_mut(newcomer) {
@@ -628,7 +630,7 @@ fn attended(
             link: None,
             bridges: [first, second].map(|id| core.bridge_around(id)),
             stays: core.bridge_around(place).map(|bridge| bridge.uid),
-            external: true,
+            external: false,
         })
     })();
     let (place, newcomer, leaving) = match target.filter(|_| mirrored) {

@@ -259,7 +259,7 @@ impl SipDriver {
                 Cause::Added => {
                     self.qualify.add(&self.config, &change.aor, &change.binding.uri, core.now);
                     self.probe_new_contact(core, &change.aor, &change.binding.uri);
-                    self.tell_new_contact(core, &change.aor, &change.binding.uri);
+                    self.tell_new_contact(core, &change.aor);
                 }
                 // Another flow may have the same contact.
                 Cause::Removed | Cause::Expired => {
@@ -269,7 +269,7 @@ impl SipDriver {
                     }
                 }
                 // Whoever comes back may have forgotten what he knew.
-                Cause::Refreshed => self.tell_new_contact(core, &change.aor, &change.binding.uri),
+                Cause::Refreshed => self.tell_new_contact(core, &change.aor),
             }
             if change.cause != Cause::Refreshed {
                 let why = if change.cause == Cause::Expired { " due to expiration" } else { "" };

@@ -322,8 +322,9 @@ fn rfc3261_8_2_what_nobody_serves_is_refused_by_name() {
         let answer =
             Phone::new("trunk").password(None).ask(&mut lab, method, "sip:100@strowger", "Event: x\r\n", "");
         assert_eq!(line(&answer), status, "{method}");
-        let told = if method == "SUBSCRIBE" { ("Allow-Events", "dialog") } else { ("Allow", "INVITE") };
-        assert!(header(&answer, told.0).contains(told.1), "{method}");
+        if method == "SUBSCRIBE" {
+            assert!(header(&answer, "Allow-Events").contains("dialog"), "{method}");
+        }
     }
 }
 

@@ -162,7 +162,15 @@ impl Phone {
     }
     /// Registers its contact; the status.
     pub fn register(&mut self, lab: &mut Lab, headers: &str) -> OwnedMessage {
-        self.ask(lab, "REGISTER", "sip:strowger", headers, "")
+        let first = self.ask(lab, "REGISTER", "sip:strowger", headers, "");
+        // What it is told or asked because of that leaves before the answer.
+        let mut before = vec![first];
+        while before.last().is_some_and(|message| message.view().status().is_none()) {
+            before.push(lab.sent());
+        }
+        let answer = before.pop().unwrap();
+        lab.give_back(before);
+        answer
     }
     /// Calls a number; the channel whose dialplan begins. Panics when the call is refused.
     #[track_caller]

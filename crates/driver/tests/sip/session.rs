@@ -106,12 +106,12 @@ fn rfc3311_update_changes_the_session_and_may_come_without_one() {
 fn requests_in_a_call_are_served_or_refused_by_name() {
     let relay = "Content-Type: application/dtmf-relay\r\n";
     for (name, method, headers, text, status, heard) in [
-        ("a digit", "INFO", relay, "Signal=5\r\nDuration=160\r\n", "200", 2),
-        ("a digit alone", "INFO", "Content-Type: application/dtmf\r\n", "7", "200", 2),
+        ("a digit", "INFO", relay, "Signal=5\r\nDuration=160\r\n", "200", 1),
+        ("a digit alone", "INFO", "Content-Type: application/dtmf\r\n", "7", "200", 1),
         ("no digit", "INFO", relay, "Signal=x\r\n", "400", 0),
         ("nothing", "INFO", "", "", "200", 0),
         ("a picture", "INFO", "Content-Type: image/png\r\n", "x", "415", 0),
-        ("text", "MESSAGE", "Content-Type: text/plain\r\n", "hi", "200", 1),
+        ("text", "MESSAGE", "Content-Type: text/plain\r\n", "hi", "202", 1),
         ("a question", "OPTIONS", "", "", "200", 0),
         ("text that is none", "MESSAGE", "Content-Type: text/html\r\n", "<p>hi", "415", 0),
         ("RFC 6086 4.2.2: a package", "INFO", "Info-Package: x\r\n", "", "469", 0),
@@ -351,8 +351,8 @@ fn the_record_key_of_a_phone_presses_the_code_of_its_feature() {
         assert_eq!(lab.lines(), [status], "{name}");
         let core = lab.shard.core.borrow();
         let told = lab.world.notices.iter().chain(&core.notices);
-        let begun = told
-            .filter(|notice| matches!(notice, call::Notice::Dtmf { duration_ms: None, received: true, .. }));
-        assert_eq!(begun.count(), digits, "{name}");
+        let ended = told
+            .filter(|notice| matches!(notice, call::Notice::Dtmf { duration_ms: Some(_), received: true, .. }));
+        assert_eq!(ended.count(), digits, "{name}");
     }
 }

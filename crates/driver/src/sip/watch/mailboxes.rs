@@ -128,12 +128,14 @@ impl SipDriver {
             }
         }
     }
-    /// A contact has registered: its endpoint is told what is in its mailboxes.
-    pub(crate) fn tell_new_contact(&mut self, core: &mut Core, aor: &str, uri: &[u8]) {
+    /// A contact has registered: all those of its endpoint are told what is in its mailboxes, as when that changes.
+    pub(crate) fn tell_new_contact(&mut self, core: &mut Core, aor: &str) {
         let name = self.endpoint_of_aor(aor);
         let Some(endpoint) = self.config.endpoints.get(&*name).cloned() else { return };
         if !endpoint.watching.mailboxes.is_empty() {
-            self.tell_unasked(core, &endpoint, aor, uri);
+            for (aor, uri) in self.contacts_of(&endpoint) {
+                self.tell_unasked(core, &endpoint, &aor, &uri);
+            }
         }
     }
     /// A NOTIFY outside of subscriptions: what a provider says is in a mailbox of ours (`incoming_mwi_mailbox`).
