@@ -274,7 +274,8 @@ fn a_hold_that_is_intercepted_is_told_to_managers_and_not_to_the_other_party() {
         world.run();
         let held = world.transcript().iter().any(|line| line.contains("is held"));
         assert_eq!(held, is_held, "{before}: {:#?}", world.transcript());
-        let notices = world.notices.iter().filter(|notice| matches!(notice, call::Notice::Hold { .. })).count();
+        let notices =
+            world.notices.iter().filter(|notice| matches!(notice, call::Notice::Hold { .. })).count();
         assert_eq!(notices, told, "{before}");
     }
 }

@@ -227,8 +227,11 @@ impl<'a> Party<'a> {
         let key = match pressed {
             Pressed::Wait => return Ok(()),
             Pressed::PassOn(strokes) => {
-                for stroke in strokes.into_iter().filter(|stroke| !stroke.relayed) {
-                    other.chan.pass_digit(stroke.digit, stroke.duration_ms);
+                for stroke in strokes {
+                    match stroke.relayed {
+                        true => other.chan.tell_passed(stroke.digit, stroke.duration_ms),
+                        false => other.chan.pass_digit(stroke.digit, stroke.duration_ms),
+                    }
                 }
                 return Ok(());
             }
@@ -369,7 +372,8 @@ impl Drop for Joined {
             core.keep_digits(id, false);
         }
         // Who ended it, or was sent elsewhere, goes first.
-        let (first, second) = if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        let (first, second) =
+            if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
         let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
         if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
             other.hangup_by = by;

@@ -286,8 +286,9 @@ impl Tech for LocalDriver {
             })
             .ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let told = vars.iter().filter(|_| core.watched);
-        let told: Vec<(String, String)> =
-            told.map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned())).collect();
+        let told: Vec<(String, String)> = told
+            .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
+            .collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         if let Some(other) = core.get_mut(second) {
             (other.vars, other.redirecting) = (vars, redirecting);

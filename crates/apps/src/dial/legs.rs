@@ -566,9 +566,7 @@ fn hand_down(
     leg.chan().core(|core| {
         let id = leg.chan().id();
         for (variable, value) in told {
-            core.notice(|core| {
-                Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value })
-            });
+            core.notice(|core| Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value }));
         }
     });
     leg.chan().with(|c| {

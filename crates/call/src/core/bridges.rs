@@ -83,7 +83,9 @@ impl Core {
     /// Whether a channel and another one hear each other without anybody between them, so that nobody hears of digits.
     pub(crate) fn is_in_native_pair(&self, id: ChannelId) -> bool {
         let bridge = self.get(id).and_then(|channel| channel.bridge);
-        bridge.and_then(|bridge| self.bridge_entry(bridge)).is_some_and(|entry| entry.technology == "native_rtp")
+        bridge
+            .and_then(|bridge| self.bridge_entry(bridge))
+            .is_some_and(|entry| entry.technology == "native_rtp")
     }
     fn is_native_pair(&self, a: ChannelId, b: ChannelId) -> bool {
         let (Some(one), Some(two)) = (self.get(a), self.get(b)) else { return false };
@@ -177,7 +179,8 @@ impl Core {
     /// Whoever was sent to somebody has arrived: who sent it is of no use any more.
     pub(crate) fn forget_transfer(&mut self, id: ChannelId) {
         for name in ["BLINDTRANSFER", "ATTENDEDTRANSFER"] {
-            let is_set = |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
+            let is_set =
+                |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
             if self.get(id).is_some_and(is_set) {
                 self.set_variable(id, name, "");
             }

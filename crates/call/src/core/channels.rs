@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, PlayId, StreamId};
 
 use super::{Advance, Core};
-use crate::{ChanState, CdrState, Channel, NewChannel, Notice, Snapshot};
+use crate::{CdrState, ChanState, Channel, NewChannel, Notice, Snapshot};
 
 /// Most channels at once; bounds the slab whatever `maxcalls` says.
 const CHANNELS_MAX: usize = 1 << 18;

@@ -39,6 +39,15 @@ impl Core {
         }
     }
 
+    /// Keeps a digit that was heard or passed on in the channel's events.
+    pub(crate) fn log_digit(&mut self, id: ChannelId, digit: base::Digit, duration_ms: u32) {
+        self.log_event(CelKind::Dtmf, id, |_| {
+            vec![
+                ("digit", digit.to_char().to_string().into()),
+                ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
+            ]
+        });
+    }
     /// Something happened on a channel: its story will hear of it. Bounded; the oldest digit makes room.
     pub fn push_event(&mut self, id: ChannelId, event: ChanEvent) {
         if self.watched {
@@ -48,12 +57,7 @@ impl Core {
             self.volume_key(id, digit);
             self.music_key(id, digit);
             if !self.is_in_native_pair(id) {
-                self.log_event(CelKind::Dtmf, id, |_| {
-                    vec![
-                        ("digit", digit.to_char().to_string().into()),
-                        ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
-                    ]
-                });
+                self.log_digit(id, digit, duration_ms);
             }
         }
         let Some(channel) = self.get_mut(id) else { return };
@@ -154,7 +158,8 @@ impl Core {
         let (application, data, bridge) = (channel.app, channel.app_data.clone(), channel.bridge);
         let waiter = channel.waiter;
         self.woken.extend(waiter);
-        if application.is_empty() || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
+        if application.is_empty()
+            || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
         {
             return;
         }

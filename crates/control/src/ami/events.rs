@@ -393,10 +393,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::SoftHangup { channel: of, by } => {
             plain("SoftHangupRequest", of).with(|m| tech_cause(m.field("Cause", *by as u8), of))
         }
-        Notice::HangupRequest { channel: of, cause } => {
-            plain("HangupRequest", of)
-                .with(|m| tech_cause(m.optional("Cause", Some(cause.0).filter(|cause| *cause > 0)), of))
-        }
+        Notice::HangupRequest { channel: of, cause } => plain("HangupRequest", of)
+            .with(|m| tech_cause(m.optional("Cause", Some(cause.0).filter(|cause| *cause > 0)), of)),
         Notice::Hangup { channel: of, cause } => plain("Hangup", of)
             .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of)),
         Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),

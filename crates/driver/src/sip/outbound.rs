@@ -357,7 +357,8 @@ impl SipDriver {
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
-        let to_phone = self.legs.get(handle).is_some_and(|leg| self.is_phone_at(&leg.endpoint, leg.flow.remote));
+        let to_phone =
+            self.legs.get(handle).is_some_and(|leg| self.is_phone_at(&leg.endpoint, leg.flow.remote));
         let hops = request.requestor.and_then(|caller| self.hops_left(core, caller, to_phone));
         if let Some(leg) = self.legs.get_mut(handle) {
             leg.hops = hops;

@@ -95,7 +95,10 @@ fn contacts_allowed(config: &Config, endpoint: &Endpoint, message: &Message<'_>)
 /// A time as Date has it (RFC 3261 §20.17); `seconds` since the epoch.
 fn date(seconds: i64) -> String {
     let mut date = String::new();
-    let (wall, offset) = (dialplan::Wall { seconds, micros: 0 }, dialplan::Offset { seconds: 0, daylight: false, abbreviation: "GMT".to_owned() });
+    let (wall, offset) = (
+        dialplan::Wall { seconds, micros: 0 },
+        dialplan::Offset { seconds: 0, daylight: false, abbreviation: "GMT".to_owned() },
+    );
     dialplan::strftime::format(wall, &offset, "%a, %d %b %Y %H:%M:%S GMT", &mut date);
     date
 }

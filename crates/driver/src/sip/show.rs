@@ -257,7 +257,12 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("allow", format!("({formats})")),
         ("aors", endpoint.aors.join(",")),
         ("auth", endpoint.auths.join(",")),
-        ("callerid", Some(endpoint.caller.all()).filter(|all| !all.is_empty()).unwrap_or_else(|| "<unknown>".to_owned())),
+        (
+            "callerid",
+            Some(endpoint.caller.all())
+                .filter(|all| !all.is_empty())
+                .unwrap_or_else(|| "<unknown>".to_owned()),
+        ),
         ("call_limit", endpoint.call_limit.to_string()),
         ("context", endpoint.context.clone()),
         ("device_state_busy_at", endpoint.busy_at.to_string()),

@@ -351,8 +351,9 @@ fn the_record_key_of_a_phone_presses_the_code_of_its_feature() {
         assert_eq!(lab.lines(), [status], "{name}");
         let core = lab.shard.core.borrow();
         let told = lab.world.notices.iter().chain(&core.notices);
-        let ended = told
-            .filter(|notice| matches!(notice, call::Notice::Dtmf { duration_ms: Some(_), received: true, .. }));
+        let ended = told.filter(|notice| {
+            matches!(notice, call::Notice::Dtmf { duration_ms: Some(_), received: true, .. })
+        });
         assert_eq!(ended.count(), digits, "{name}");
     }
 }

@@ -171,8 +171,7 @@ fn show_endpoint(turn: &mut Turn<'_>) -> Done {
         return Err(format!("Unable to retrieve endpoint {name}").into());
     };
     turn.begin_list("Following are Events for each object associated with the Endpoint");
-    let detail =
-        turn.item("EndpointDetail").field("ObjectType", "endpoint").field("ObjectName", &row.name);
+    let detail = turn.item("EndpointDetail").field("ObjectType", "endpoint").field("ObjectName", &row.name);
     // Names as in the list of options, each word with a capital: `dtmf_mode` is DtmfMode.
     let detail = row.options.iter().fold(detail, |detail, (name, value)| detail.field(&camel(name), value));
     detail.field("DeviceState", row.state.text()).field("ActiveChannels", row.channels.len()).end();

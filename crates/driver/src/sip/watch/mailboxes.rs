@@ -67,7 +67,8 @@ pub(super) type ToldUnasked = HashMap<String, Vec<Rc<str>>>;
 impl SipDriver {
     /// Whether an endpoint is told of one of these mailboxes without asking, so that it has nothing to ask for.
     pub(super) fn is_told_unasked(endpoint: &Endpoint, boxes: &[String]) -> bool {
-        let told = |own: &String| endpoint.watching.mailboxes.iter().any(|told| full_name(told) == full_name(own));
+        let told =
+            |own: &String| endpoint.watching.mailboxes.iter().any(|told| full_name(told) == full_name(own));
         !endpoint.watching.subscribing_replaces && boxes.iter().any(told)
     }
     /// The mailboxes that a SUBSCRIBE asks for: those of the AOR of that name, with or without the domain that was asked,

@@ -234,7 +234,10 @@ fn shown(from: &pjsip::Endpoint) -> Vec<(&'static str, String)> {
         ("contact_acl", from.contact_acl.join(",")),
         ("cos_video", from.cos_video.to_string()),
         ("fax_detect_timeout", from.fax_detect_timeout.to_string()),
-        ("follow_redirect_methods", redirected.iter().map(|method| word_of(*method)).collect::<Vec<_>>().join(",")),
+        (
+            "follow_redirect_methods",
+            redirected.iter().map(|method| word_of(*method)).collect::<Vec<_>>().join(","),
+        ),
         ("force_avp", truth(from.force_avp)),
         ("incoming_call_offer_pref", word_of(from.incoming_call_offer_pref).to_owned()),
         ("max_video_streams", from.max_video_streams.to_string()),
