@@ -226,8 +226,11 @@ impl<'a> Party<'a> {
         let key = match pressed {
             Pressed::Wait => return Ok(()),
             Pressed::PassOn(strokes) => {
-                for stroke in strokes.into_iter().filter(|stroke| !stroke.relayed) {
-                    other.chan.pass_digit(stroke.digit, stroke.duration_ms);
+                for stroke in strokes {
+                    match stroke.relayed {
+                        true => other.chan.tell_passed(stroke.digit, stroke.duration_ms),
+                        false => other.chan.pass_digit(stroke.digit, stroke.duration_ms),
+                    }
                 }
                 return Ok(());
             }

@@ -574,10 +574,18 @@ impl Chan {
         let longest = u32::from(DIGIT_MAX_MS);
         let duration_ms = u16::try_from(duration_ms.min(longest)).unwrap_or(DIGIT_MAX_MS);
         self.send_digit(digit, duration_ms);
-        // Whoever passes a digit on is told of as whoever heard it; that of an inband one the tone itself tells the end.
+        self.tell_passed(digit, u32::from(duration_ms));
+    }
+    /// Tells watchers that a digit has been passed on, by us or by the media plane; nobody hears of those of a native pair.
+    pub(crate) fn tell_passed(&self, digit: Digit, duration_ms: u32) {
+        // That of an inband one ends with its tone.
         let is_inband = self.with(|c| c.rtp_digits == Some(base::DtmfMode::Inband)) == Ok(true);
-        let end = Some(u32::from(duration_ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS))).filter(|_| !is_inband);
+        let duration_ms = duration_ms.clamp(u32::from(DIGIT_MIN_MS), u32::from(DIGIT_MAX_MS));
+        let end = Some(duration_ms).filter(|_| !is_inband);
         self.core(|core| {
+            if core.is_in_native_pair(self.id) {
+                return;
+            }
             for duration_ms in [Some(None), end.map(Some)].into_iter().flatten() {
                 core.notice_of(self.id, |channel| Notice::Dtmf {
                     channel,
@@ -585,6 +593,9 @@ impl Chan {
                     duration_ms,
                     received: false,
                 });
+            }
+            if end.is_some() {
+                core.log_digit(self.id, digit, duration_ms);
             }
         });
     }

@@ -35,6 +35,15 @@ impl Core {
         }
     }
 
+    /// Keeps a digit that was heard or passed on in the channel's events.
+    pub(crate) fn log_digit(&mut self, id: ChannelId, digit: base::Digit, duration_ms: u32) {
+        self.log_event(CelKind::Dtmf, id, |_| {
+            vec![
+                ("digit", digit.to_char().to_string().into()),
+                ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
+            ]
+        });
+    }
     /// Something happened on a channel: its story will hear of it. Bounded; the oldest digit makes room.
     pub fn push_event(&mut self, id: ChannelId, event: ChanEvent) {
         if self.watched {
@@ -44,12 +53,7 @@ impl Core {
             self.volume_key(id, digit);
             self.music_key(id, digit);
             if !self.is_in_native_pair(id) {
-                self.log_event(CelKind::Dtmf, id, |_| {
-                    vec![
-                        ("digit", digit.to_char().to_string().into()),
-                        ("duration_ms", crate::cel::Extra::Number(duration_ms.into())),
-                    ]
-                });
+                self.log_digit(id, digit, duration_ms);
             }
         }
         let Some(channel) = self.get_mut(id) else { return };

@@ -2,7 +2,7 @@
 
 use driver::sip::{AorRow, ContactRow, ContactState, EndpointRow};
 
-use super::super::table::{ActionRow, After, Done, Turn, must};
+use super::super::table::{ActionRow, After, Done, Turn, may, must};
 use super::sip_objects::{self as objects, names};
 
 pub(super) const ROWS: &[ActionRow] = &[
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "PJSIPShowEndpoint",
         class: &["system", "reporting"],
         synopsis: "Tells everything about one endpoint.",
-        fields: &[must("Endpoint", "name")],
+        fields: &[may("Endpoint", "name")],
         run: show_endpoint,
     },
     ActionRow {
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "PJSIPQualify",
         class: &["system", "reporting"],
         synopsis: "Asks the contacts of an endpoint whether they answer; ContactStatus tells.",
-        fields: &[must("Endpoint", "name")],
+        fields: &[may("Endpoint", "name")],
         run: qualify,
     },
     ActionRow {
