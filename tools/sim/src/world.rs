@@ -148,6 +148,8 @@ impl World {
     /// Somebody watches: notices are made.
     pub fn watch(&mut self) {
         self.shard.core.borrow_mut().watched = true;
+        let mut state = self.state.borrow_mut();
+        state.verbose = state.verbose.max(3);
     }
     /// Sets what the database holds.
     pub fn database(&mut self, family: &str, key: &str, value: &str) {

@@ -337,11 +337,11 @@ fn rfc3261_13_2_1_a_call_without_offer_gets_ours_in_the_200_and_lives_by_the_ans
             assert_eq!(lab.plan().format, base::FormatId::ALAW);
             alice.inside(&mut lab, "BYE", "", "");
         } else {
-            assert_eq!(lab.heard().pop().as_deref(), Some("Hangup 58"), "{name}");
+            assert_eq!(lab.heard().pop().as_deref(), Some("Hangup 127"), "{name}");
             let bye = lab.sent();
             assert_eq!(
                 (line(&bye), header(&bye, "Reason")),
-                ("BYE".to_owned(), "Q.850;cause=58".to_owned()),
+                ("BYE".to_owned(), "Q.850;cause=0".to_owned()),
                 "{name}"
             );
         }

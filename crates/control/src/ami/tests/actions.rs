@@ -189,7 +189,7 @@ fn legacy_names_of_actions_and_registrations_answer() {
         ("SIPshowpeer|Peer: 6001", "Address-IP: 192.0.2.7\r\nAddress-Port: 5070"),
         ("SIPshowpeer|Peer: nobody", "Message: Peer nobody not found."),
         ("SIPqualifypeer|Peer: 6001", "Message: SIP peer qualified"),
-        ("PJSIPShowAuths", "ObjectName: 6001\r\nAuthType: userpass"),
+        ("PJSIPShowAuths", "ObjectName: 6001\r\nUsername: user6001"),
         ("PJSIPShowRegistrationsOutbound", "OutboundRegistrationDetailComplete"),
         ("PJSIPShowRegistrationsInbound", "ObjectName: 6002"),
         ("PJSIPShowRegistrationInboundContactStatuses", "ContactStatusDetailComplete"),
