@@ -195,24 +195,27 @@ fn records_match(world: &World, seed: u64) {
         let answered = record.disposition == Disposition::Answered;
         assert!(answered || !record.dst_channel.is_empty(), "seed {seed}: {record:?}");
     }
-    let mut up = std::collections::BTreeSet::new();
-    let mut stepped = std::collections::BTreeSet::new();
-    for notice in &world.notices {
-        match notice {
-            Notice::NewState(channel) if channel.state == call::ChanState::Up => {
-                up.insert(channel.uniqueid.clone());
-            }
-            // Dial's option `e` runs `h` on a leg, which makes no call of it.
-            Notice::NewExten { channel, .. }
-                if channel.location.context == "default" && channel.location.exten != "h" =>
-            {
-                stepped.insert(channel.uniqueid.clone());
-            }
-            _ => {}
+    let up = world.notices.iter().filter_map(|notice| match notice {
+        Notice::NewState(channel) if channel.state == call::ChanState::Up => {
+            Some((channel.name.to_string(), channel.uniqueid.clone()))
         }
-    }
-    for uniqueid in up.intersection(&stepped) {
-        let answered = world.cdrs.iter().filter(|r| *r.uniqueid == **uniqueid && r.answer.is_some());
+        _ => None,
+    });
+    // From the log: watchers are told at once of where a channel is sent, which may end before it takes a step there. Dial's
+    // option `e` runs `h` on a leg, which makes no call of it.
+    let stepped: std::collections::BTreeSet<String> = world
+        .log(call::Level::Verbose(3))
+        .iter()
+        .filter_map(|line| {
+            let (place, rest) = line.strip_prefix("Executing [")?.split_once("] ")?;
+            let (exten, context) = place.split_once('@')?;
+            let (_, channel) = rest.split_once("(\"")?;
+            let is_call = context.starts_with("default:") && exten != "h";
+            is_call.then(|| channel.split_once('"').map_or(channel, |(name, _)| name).to_owned())
+        })
+        .collect();
+    for (_, uniqueid) in up.filter(|(name, _)| stepped.contains(name)) {
+        let answered = world.cdrs.iter().filter(|r| *r.uniqueid == *uniqueid && r.answer.is_some());
         assert!(answered.count() >= 1, "seed {seed}: {uniqueid} was answered and has no record");
     }
 }
