@@ -471,7 +471,8 @@ fn what_is_written_of_a_call_is_what_a_plain_model_says() {
 /// party A, party B, application, disposition, seconds.
 #[test]
 fn each_pair_of_a_call_has_a_record_and_what_comes_after_it_another() {
-    let rows: [(&str, &str, &[(&str, u64, u64)], &[&str]); 7] = [
+    type Row<'a> = (&'a str, &'a str, &'a [(&'a str, u64, u64)], &'a [&'a str]);
+    let rows: [Row<'_>; 7] = [
         (
             "what the caller does after a conversation",
             "1,1,Dial(SIM/7001,10,g)\nexten => 1,2,Wait(1)\nexten => 1,3,Hangup()",

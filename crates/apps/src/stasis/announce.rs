@@ -62,22 +62,25 @@ pub(super) async fn music(shard: Rc<Shard>, bridge: Rc<str>, story: u32) {
         }
         let Some((_, clip)) = &playing else { return };
         let cursor = Cursor::new(clip.clone(), 0);
-        let mut core = shard.core.borrow_mut();
-        let rests = core.stasis.bridge(&bridge).is_none_or(|bridge| bridge.is_told());
-        if !rests {
-            if at >= clip.data.len() {
-                at = clip.loop_from.unwrap_or(0).min(clip.data.len());
+        let rests = {
+            let mut core = shard.core.borrow_mut();
+            let rests = core.stasis.bridge(&bridge).is_none_or(|bridge| bridge.is_told());
+            if !rests {
+                if at >= clip.data.len() {
+                    at = clip.loop_from.unwrap_or(0).min(clip.data.len());
+                }
+                let end = (at + cursor.bytes(PIECE_MS).max(1)).min(clip.data.len());
+                if let (Some(room), Some(piece)) = (core.stasis_bridge_room(&bridge), clip.data.get(at..end))
+                {
+                    let data: Arc<[u8]> = piece.into();
+                    let piece = Clip { format: clip.format, data, loop_from: None, packets: None };
+                    core.media(Command::Announce { room, clip: Arc::new(piece) });
+                }
+                until = until.max(now) + Duration::from_millis(cursor.ms(end - at).max(1));
+                at = end;
             }
-            let end = (at + cursor.bytes(PIECE_MS).max(1)).min(clip.data.len());
-            if let (Some(room), Some(piece)) = (core.stasis_bridge_room(&bridge), clip.data.get(at..end)) {
-                let data: Arc<[u8]> = piece.into();
-                let piece = Clip { format: clip.format, data, loop_from: None, packets: None };
-                core.media(Command::Announce { room, clip: Arc::new(piece) });
-            }
-            until = until.max(now) + Duration::from_millis(cursor.ms(end - at).max(1));
-            at = end;
-        }
-        drop(core);
+            rests
+        };
         let ahead = Duration::from_nanos(until.max(now).as_nanos()).saturating_sub(AHEAD);
         let next = (Instant::ZERO + ahead).max(now + Duration::from_millis(1));
         let next = if rests { now + Duration::from_millis(PIECE_MS) } else { next };

@@ -465,7 +465,7 @@ impl SipDriver {
         if let Some(offer) = incoming.message.view().sdp() {
             self.answer_passed(core, handle, offer);
         }
-        let hops = self.hops_of(&endpoint, &incoming);
+        let hops = self.hops_of(endpoint, incoming);
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
             entry.dialed = Some(exten);
