@@ -395,9 +395,17 @@ fn keep_story(a: &mut Channel, b: &mut Channel) {
 impl Shard {
     /// Carries out the exchanges that drivers have asked for.
     pub(crate) fn exchange_pending(&self) {
-        let is_mirrored = self.core.borrow().exchanges.iter().any(|exchange| exchange.mirrored);
-        if is_mirrored {
-            // Music for those who were held ends before they are somewhere else.
+        let may_settle = {
+            let core = self.core.borrow();
+            let is_up = |id: &ChannelId| core.get(*id).is_some_and(|channel| channel.hangup.is_none());
+            let is_whole = |exchange: &Exchange| exchange.leaving.iter().all(is_up);
+            core.exchanges.iter().any(|exchange| exchange.mirrored)
+                && core.late_ends.is_empty()
+                && core.exchanges.iter().all(is_whole)
+        };
+        if may_settle {
+            // Music for those who were held ends before they are somewhere else. A transferer who has hung up already must not
+            // end what is to be carried out first.
             self.poll_ready();
         }
         let wanted = std::mem::take(&mut self.core.borrow_mut().exchanges);

@@ -159,7 +159,6 @@ fn ari_client_from_npm_calls_plays_bridges_records_and_hears() {
         .filter_map(|event| event["type"].as_str())
         .collect();
     for wanted in [
-        "ChannelCreated",
         "Dial",
         "ChannelStateChange",
         "StasisStart",

@@ -615,8 +615,11 @@ fn attended(
         channel.vars.set(Var::named("BLINDTRANSFER"), "", Inherit::Never);
     }
     let runs = |id| core.get(id).is_some_and(|channel| channel.has_pbx);
+    // Whoever has come by a queue is through with it, and so is the agent: its story has to hear that it ends.
+    let is_dialled = core.get(newcomer).is_some_and(|channel| channel.app == "Dial");
     let mirrored = place == second
         && runs(newcomer)
+        && is_dialled
         && !runs(first)
         && runs(second)
         && target.is_some_and(|target| !runs(target));

@@ -154,7 +154,7 @@ fn a_call_that_its_caller_gave_up_is_told_from_one_that_nobody_answered_where_th
             ("4", "the caller gives up before it rings", given_up),
             ("5", "the caller gives up two phones", given_up),
             ("6", "the call is taken", "ANSWERED"),
-            ("7", "an answered caller gives up what rings", "ANSWERED"),
+            ("7", "an answered caller gives up what rings", given_up),
         ] {
             alice.begin(number);
             let invite = bob.expect("INVITE");
