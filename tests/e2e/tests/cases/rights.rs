@@ -258,7 +258,8 @@ fn patterns_that_take_long_keep_no_phone_waiting_by_any_door() {
         |data| [("Channel", "Local/600@test/n"), ("Application", "Set"), ("Data", data), ("Async", "true")];
     let filter = format!("!{pattern}");
     let like = format!("pjsip list endpoints like {pattern}");
-    let rows: [(&str, &mut Manager, &str, Vec<(&str, &str)>); 5] = [
+    type Row<'a> = (&'a str, &'a mut Manager, &'a str, Vec<(&'a str, &'a str)>);
+    let rows: [Row<'_>; 5] = [
         ("REGEX by Getvar", &mut reporting, "Getvar", vec![("Variable", &regex)]),
         ("=~ by Originate", &mut admin, "Originate", originate(&equals).into()),
         (": by Originate", &mut Manager::login(&server, "admin"), "Originate", originate(&colon).into()),
