@@ -295,7 +295,7 @@ impl Core {
         self.name_serial = serial.wrapping_add(1);
         serial
     }
-    /// Says when the process began; see [`UniqueIds::begin`].
+    /// Says when the process began, so that no UNIQUEID of one before it comes again.
     pub fn begin_uniqueids(&mut self, wall_micros: i64) {
         self.unique_ids = UniqueIds::begin(wall_micros);
     }
