@@ -6,7 +6,7 @@ use base::{Cause, ChannelId, Instant};
 use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
 
 use super::sound::Sound;
-use super::{DialOptions, Status, Timeouts, notice_end};
+use super::{DialOptions, Status, Timeouts, notice_end, notice_state};
 use crate::pbx::Place;
 use crate::{Call, Flow, dtmf};
 
@@ -271,7 +271,7 @@ impl<'a> Ringing<'a> {
                     self.ringing_at = Some(self.call.chan.now());
                     super::write_time(self.call, "RINGTIME", self.times().ringing);
                 }
-                self.state(id, "RINGING");
+                notice_state(&self.call.chan, id, "RINGING");
                 let quiet = self.options.music.is_none() && self.options.ring.is_none();
                 if first && quiet && !self.sound.is_early_audio() {
                     self.sound.ring();
@@ -282,7 +282,7 @@ impl<'a> Ringing<'a> {
                     self.progress_at = Some(self.call.chan.now());
                     super::write_time(self.call, "PROGRESSTIME", self.times().progress);
                 }
-                self.state(id, "PROGRESS");
+                notice_state(&self.call.chan, id, "PROGRESS");
                 // With a single leg the caller hears what it sends before the answer, unless options make the sound.
                 if self.legs.len() == 1 && self.options.music.is_none() && self.options.ring.is_none() {
                     self.sound.let_through(id);
@@ -291,7 +291,7 @@ impl<'a> Ringing<'a> {
                     dtmf::queue(self.legs.get(at)?.leg.chan(), &digits.on_progress);
                 }
             }
-            Ok(ChanEvent::Proceeding) => self.state(id, "PROCEEDING"),
+            Ok(ChanEvent::Proceeding) => notice_state(&self.call.chan, id, "PROCEEDING"),
             Ok(_) => {}
         }
         None
@@ -358,15 +358,6 @@ impl<'a> Ringing<'a> {
             }
             self.ring(Entry { leg, target: target.to_owned() });
         }
-    }
-    fn state(&self, id: ChannelId, status: &'static str) {
-        let caller = self.call.chan.id();
-        self.call.chan.core(|core| {
-            core.notice(|core| {
-                let (caller, dest) = (core.snapshot(caller), core.snapshot(id)?);
-                Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
-            });
-        });
     }
     /// Ends every leg that is left.
     fn cancel(&mut self, cause: Cause, status: &'static str) {

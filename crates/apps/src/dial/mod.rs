@@ -12,7 +12,7 @@ mod sound;
 
 use core::time::Duration;
 
-use base::Cause;
+use base::{Cause, ChannelId};
 use call::{CelKind, Chan, Disposition, Leg, Level, Notice};
 
 use crate::call_ctx::args;
@@ -300,6 +300,16 @@ pub(crate) fn disposition_of(status: &str) -> Disposition {
         "CONGESTION" => Disposition::Congestion,
         _ => Disposition::Failed,
     }
+}
+
+/// Tells watchers how calling a leg gets on.
+pub(crate) fn notice_state(caller: &Chan, leg: ChannelId, status: &'static str) {
+    caller.core(|core| {
+        core.notice(|core| {
+            let (caller, dest) = (core.snapshot(caller.id()), core.snapshot(leg)?);
+            Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
+        });
+    });
 }
 
 /// Tells watchers that calling a leg has ended.

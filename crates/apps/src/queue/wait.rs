@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use ::queue::{Exit, Handling, Input, Offer, Order, Refusal};
 use base::{Cause, ChannelId, Digit, Instant};
-use call::{Chan, ChanEvent, Leg, Level, Notice, Stop};
+use call::{Chan, ChanEvent, Leg, Level, Stop};
 
 use super::voice::{Background, Voice};
 use super::{Asked, talk};
-use crate::dial::{legs, notice_end, status_of, write_time};
+use crate::dial::{legs, notice_end, notice_state, status_of, write_time};
 use crate::pbx::Place;
 use crate::{Call, Flow, Outcome};
 
@@ -279,15 +279,6 @@ impl<'a> Waiting<'a> {
             self.call.chan.connect_line(party).await;
         }
     }
-    fn state(&self, id: ChannelId, status: &'static str) {
-        let caller = self.call.chan.id();
-        self.call.chan.core(|core| {
-            core.notice(|core| {
-                let (caller, dest) = (core.snapshot(caller), core.snapshot(id)?);
-                Some(Notice::DialState { caller, dest, status, dial_string: String::new() })
-            });
-        });
-    }
 
     async fn caller_event(&mut self, event: ChanEvent) -> Result<Option<Out>, Stop> {
         match event {
@@ -358,13 +349,13 @@ impl<'a> Waiting<'a> {
             Ok(ChanEvent::Answered) => return self.answered(at).await,
             Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target).await?,
             Ok(ChanEvent::Ringing) => {
-                self.state(id, "RINGING");
+                notice_state(&self.call.chan, id, "RINGING");
                 if self.asked.options.ring_when_ringing {
                     self.voice.change(Background::Ringing).await?;
                 }
             }
-            Ok(ChanEvent::Progress) => self.state(id, "PROGRESS"),
-            Ok(ChanEvent::Proceeding) => self.state(id, "PROCEEDING"),
+            Ok(ChanEvent::Progress) => notice_state(&self.call.chan, id, "PROGRESS"),
+            Ok(ChanEvent::Proceeding) => notice_state(&self.call.chan, id, "PROCEEDING"),
             Ok(_) => {}
         }
         Ok(None)

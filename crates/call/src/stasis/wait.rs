@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use base::{FormatId, Instant};
 
-use crate::{ClipAnswer, ClipWant, Core, MusicAnswer, Shard, TaskId};
+use crate::{ClipAnswer, ClipWant, Core, Library, MusicAnswer, Shard, TaskId};
 
 /// What a story looks after.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,24 +52,19 @@ impl Shard {
     }
     /// Music of a class, once it has been read.
     pub async fn stasis_music(&self, class: &str, format: FormatId) -> MusicAnswer {
-        std::future::poll_fn(|_| {
-            let mut core = self.core.borrow_mut();
-            let answer = core.services.library.music(class, format);
-            if !matches!(answer, MusicAnswer::Loading) {
-                return Poll::Ready(answer);
-            }
-            let current = self.exec.borrow().current();
-            core.library_waiters.extend(current);
-            Poll::Pending
-        })
-        .await
+        let known = |answer: &MusicAnswer| !matches!(answer, MusicAnswer::Loading);
+        self.read(|library| library.music(class, format), known).await
     }
     /// A sound, once it has been read.
     pub async fn stasis_clip(&self, want: &ClipWant) -> ClipAnswer {
+        self.read(|library| library.clip(want), |answer| !matches!(answer, ClipAnswer::Loading)).await
+    }
+    /// What the library answers, once it is `known`.
+    async fn read<T>(&self, mut ask: impl FnMut(&mut dyn Library) -> T, known: impl Fn(&T) -> bool) -> T {
         std::future::poll_fn(|_| {
             let mut core = self.core.borrow_mut();
-            let answer = core.services.library.clip(want);
-            if !matches!(answer, ClipAnswer::Loading) {
+            let answer = ask(&mut *core.services.library);
+            if known(&answer) {
                 return Poll::Ready(answer);
             }
             let current = self.exec.borrow().current();

@@ -436,17 +436,11 @@ impl<'a> Names<'a> {
             let origin = &endpoint.origin;
             if self.lacks_context(&endpoint.context) && !answered && self.program.contexts().iter().len() > 0
             {
-                let message = format!("endpoint '{name}': context [{}] does not exist", endpoint.context);
-                let remedy = "its calls end as not found; add the context or correct the name";
                 let place = origin.place_of("context");
                 // sip.conf lets guests into [default] where nobody has written a word of them.
-                let is_written = origin.has("context") && place.line > 0 && !leads_nowhere(&endpoint.context);
-                let remedy =
-                    if is_written { remedy } else { "write context=; calls from it end as not found" };
-                let wrong = match is_written {
-                    true => Wrong::error("context", message, remedy),
-                    false => Wrong::warning("context", message, remedy),
-                };
+                let is_written = origin.has("context") && place.line > 0;
+                let softly = "write context=; calls from it end as not found";
+                let wrong = no_context(&format!("endpoint '{name}'"), &endpoint.context, is_written, softly);
                 remarks.push(wrong.at(place));
             }
             for mailbox in endpoint.mailboxes.iter().flat_map(|text| text.split(',')).map(str::trim) {
@@ -462,12 +456,7 @@ impl<'a> Names<'a> {
         }
         for (name, user) in &snapshot.iax.users {
             for context in user.context.iter().filter(|context| self.lacks_context(context)) {
-                let message = format!("[{name}]: context [{context}] does not exist");
-                let remedy = "its calls end as not found; add the context or correct the name";
-                let wrong = match leads_nowhere(context) {
-                    true => Wrong::warning("context", message, remedy),
-                    false => Wrong::error("context", message, remedy),
-                };
+                let wrong = no_context(&format!("[{name}]"), context, true, ADD_CONTEXT);
                 remarks.push(wrong.at(user.origin.place_of("context")));
             }
         }
@@ -486,29 +475,35 @@ impl<'a> Names<'a> {
                 remarks.push(wrong.at(&written(&read, "queues", &queue.name, context)));
             }
         }
-        let queues = snapshot.queues.config.queues.iter().filter(|queue| !queue.is_row);
-        let lots = snapshot.parking.lots.iter();
-        let users = snapshot.confbridge.profiles.users.iter();
-        let classes = queues
-            .map(|queue| ("queues", "queue", queue.name.clone(), queue.settings.handling.music_class.clone()))
-            .chain(lots.map(|lot| ("res_parking", "parking lot", lot.name.clone(), lot.music.clone())))
-            .chain(
-                users.map(|(name, user)| {
-                    ("confbridge", "user profile", name.clone(), user.music_class.clone())
-                }),
-            );
-        for (kind, what, name, class) in classes.filter(|(.., class)| !class.is_empty()) {
-            if let Some(wrong) = self.name(&format!("{what} '{name}'"), &Named::Music(class.clone())) {
-                remarks.push(wrong.at(&written(&read, kind, &name, &class)));
-            }
+        let mut music = |kind: &str, by: String, section: &str, class: &str| {
+            let wrong = self.name(&by, &Named::Music(class.to_owned())).filter(|_| !class.is_empty());
+            remarks.extend(wrong.map(|wrong| wrong.at(&written(&read, kind, section, class))));
+        };
+        for queue in snapshot.queues.config.queues.iter().filter(|queue| !queue.is_row) {
+            let class = &queue.settings.handling.music_class;
+            music("queues", format!("queue '{}'", queue.name), &queue.name, class);
+        }
+        for lot in &snapshot.parking.lots {
+            music("res_parking", format!("parking lot '{}'", lot.name), &lot.name, &lot.music);
+        }
+        for (name, user) in &snapshot.confbridge.profiles.users {
+            music("confbridge", format!("user profile '{name}'"), name, &user.music_class);
         }
         remarks
     }
 }
 
-/// Whether a context that does not exist may be meant so: samples and many sites write `context=default` to let nobody in.
-fn leads_nowhere(context: &str) -> bool {
-    context == "default"
+/// What helps whose context does not exist.
+const ADD_CONTEXT: &str = "its calls end as not found; add the context or correct the name";
+
+/// The context of somebody does not exist. It may be meant so: nobody has written it, or it is `default`, as samples and many
+/// sites have it to let nobody in; then `softly` is the remedy.
+fn no_context(by: &str, context: &str, is_written: bool, softly: &'static str) -> Wrong {
+    let message = format!("{by}: context [{context}] does not exist");
+    match is_written && context != "default" {
+        true => Wrong::error("context", message, ADD_CONTEXT),
+        false => Wrong::warning("context", message, softly),
+    }
 }
 
 /// A device without what only a call knows.
