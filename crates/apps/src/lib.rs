@@ -60,6 +60,7 @@ pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
 pub use env::{priority_of_label, reach};
 pub use functions::rows::statement;
 pub use functions::state::SPEAKS;
+pub use flow::line::choose_refusal;
 pub use hints::hinted;
 pub use intercept::intercept;
 pub use queue::callback::restore as restore_callbacks;

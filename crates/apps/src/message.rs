@@ -56,6 +56,7 @@ fn send_app(call: &Call, text: &str) -> Outcome {
             to.clone_into(&mut message.to);
         }
         let mut message = (**message).clone();
+        to.clone_into(&mut message.said_to);
         if !from.is_empty() {
             from.clone_into(&mut message.from);
         }

@@ -101,9 +101,10 @@ async fn by_group(call: &Call) -> Result<(), Stop> {
 async fn exchange(call: &Call, target: ChannelId) -> Result<(), Stop> {
     let chan = &call.chan;
     chan.answer()?;
+    // The caller has waited long enough: the sound is for the picker alone, who hears it in the bridge.
     let sound = features::of(chan).pickup_sound.clone();
     if !sound.is_empty() {
-        chan.play(&sound, "").await?;
+        call.set(call::PLAY_SOUND, &sound);
     }
     let name = chan.name();
     if chan.core(|core| core.pick_up(chan.id(), target)) {
@@ -111,6 +112,7 @@ async fn exchange(call: &Call, target: ChannelId) -> Result<(), Stop> {
         // Who was to ring takes this place, and ends.
         while chan.event(Some(deadline)).await?.is_some() {}
     }
+    chan.with(|c| c.vars.remove(dialplan::Var::named(call::PLAY_SOUND)))?;
     call.log(Level::Notice, &format!("{name} came too late: the call does not ring any more"));
     let sound = features::of(chan).pickup_fail_sound.clone();
     if !sound.is_empty() {

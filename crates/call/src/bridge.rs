@@ -58,6 +58,9 @@ pub enum AfterKey {
 /// Acts on keys. An error is why the story of who pressed it must stop.
 pub type OnKey = Rc<dyn Fn(Keyed) -> Pin<Box<dyn Future<Output = Result<AfterKey, Stop>>>>>;
 
+/// The variable that names a sound which a channel hears in the next bridge that it comes to.
+pub const PLAY_SOUND: &str = "BRIDGE_PLAY_SOUND";
+
 /// How long two may talk, and which keys mean something meanwhile.
 #[derive(Clone, Default)]
 pub struct BridgeLimits {
@@ -113,6 +116,12 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
     }
     if held(&first) {
         let _ = pass_on(ChanEvent::Hold, &first, &mut second).await;
+    }
+    for party in [&mut first, &mut second] {
+        // What is to be heard once it has come here: of a call that it has taken, for one.
+        if let Ok(Some(sound)) = party.chan.with(|c| c.vars.remove(dialplan::Var::named(PLAY_SOUND))) {
+            let _ = party.say(&[sound]).await;
+        }
     }
     loop {
         let deadline = [clock.next, first.pressing.deadline(), second.pressing.deadline()];
@@ -194,7 +203,7 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
         ChanEvent::Charge(advice) => other.chan.advise_charge(&advice),
         ChanEvent::Text(text) => {
             let other = other.chan;
-            other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));
+            other.shard().with_tech(other.id(), |tech, core| tech.pass_text(core, other.id(), &text));
         }
         _ => {}
     }

@@ -7,7 +7,7 @@ use base::{BridgeId, Cause, ChannelId, Digit, FormatId, FormatSet, Instant, Play
 
 use crate::charge::Advice;
 use crate::exec::TaskId;
-use crate::{CdrState, PartyId, Redirecting};
+use crate::{CdrState, PartyId, Redirecting, Text};
 
 /// Where a channel keeps that calls on its behalf need secure signalling: `CHANNEL(secure_bridge_signaling)`. No dialplan
 /// can write that name, and every channel below inherits it.
@@ -141,7 +141,7 @@ pub enum ChanEvent {
     /// What our request to transfer the other side came to: the status it told.
     Transferred(u16),
     /// Text from the other side.
-    Text(String),
+    Text(Box<Text>),
     /// No media for the configured time.
     MediaTimeout,
     /// The media path is known to work: the first valid packet came.

@@ -67,7 +67,7 @@ pub use again::RowsAgain;
 pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, AgentRules, Agents};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};
-pub use bridge::{AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, SayRemaining, Warnings, bridge_pair};
+pub use bridge::{AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, PLAY_SOUND, SayRemaining, Warnings, bridge_pair};
 pub use callbacks::{
     CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, CALLBACKS, CALLBACKS_MAX, Callback,
     CallbackId, Callbacks, NoCallback,
@@ -89,7 +89,7 @@ pub use identity::{PartyId, Presentation, Redirecting};
 pub use keys::{CODE_MAX, Key, Keys, Pressed, Pressing, Stroke};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use locks::{LOCK_NAME_MAX, LOCKS_MAX};
-pub use message::{MessageData, Sending, TextMessage};
+pub use message::{MessageData, Sending, Text, TextMessage};
 pub use notice::{BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup};
 pub use others::{DEVICES_MAX, Outward};
 pub use prompt::Prompt;

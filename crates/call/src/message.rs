@@ -14,6 +14,29 @@ pub struct MessageData {
 /// Most data of one message: as many headers as anybody's phone sends.
 const DATA_MAX: usize = 96;
 
+/// A text inside a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What it says.
+    pub body: String,
+    /// Its media type.
+    pub kind: String,
+}
+
+impl Text {
+    /// Plain text.
+    pub fn plain(body: impl Into<String>) -> Box<Self> {
+        Box::new(Self { body: body.into(), kind: PLAIN.to_owned() })
+    }
+    /// Whether it is plain text, which every technology carries.
+    pub fn is_plain(&self) -> bool {
+        self.kind == PLAIN
+    }
+}
+
+/// The media type of plain text.
+const PLAIN: &str = "text/plain";
+
 /// A message, as `MESSAGE()` and `MESSAGE_DATA()` show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextMessage {
@@ -21,6 +44,8 @@ pub struct TextMessage {
     pub to: String,
     /// From whom.
     pub from: String,
+    /// To, as who sends it wants that to read; empty: the destination.
+    pub said_to: String,
     /// The text.
     pub body: String,
     /// What else is known of it.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::{Cause, ChannelId, Digit, FormatSet};
 
 use crate::charge::Advice;
-use crate::{Core, DeviceState, PartyId, Redirecting, Sending, TextMessage};
+use crate::{Core, DeviceState, PartyId, Redirecting, Sending, Text, TextMessage};
 
 /// What the other side of a channel is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +84,10 @@ pub trait Tech {
     fn send_digit(&mut self, core: &mut Core, channel: ChannelId, digit: Digit, duration_ms: u16) -> bool;
     /// Sends text (`SendText`); `false`: not possible.
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
+    /// Passes on what the other party has written, with its type where the technology carries one; `false`: not possible.
+    fn pass_text(&mut self, core: &mut Core, channel: ChannelId, text: &Text) -> bool {
+        self.send_text(core, channel, &text.body)
+    }
     /// Sends a document of this type (RFC 3428 §8) in its call; `false`: not possible, as with channels that carry plain
     /// text at most.
     fn send_document(&mut self, _core: &mut Core, _channel: ChannelId, _kind: &str, _document: &str) -> bool {

@@ -364,7 +364,12 @@ impl Tech for LocalDriver {
     }
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool {
         let Some(&other) = self.others.get(&channel) else { return false };
-        core.push_event(other, ChanEvent::Text(text.to_owned()));
+        core.push_event(other, ChanEvent::Text(call::Text::plain(text)));
+        true
+    }
+    fn pass_text(&mut self, core: &mut Core, channel: ChannelId, text: &call::Text) -> bool {
+        let Some(&other) = self.others.get(&channel) else { return false };
+        core.push_event(other, ChanEvent::Text(Box::new(text.clone())));
         true
     }
     fn advise_charge(

@@ -1,8 +1,9 @@
 //! Sockets of the transports: which bind of the configuration is which socket, and which TCP connection leads where.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use base::Instant;
@@ -76,7 +77,13 @@ pub(crate) struct Connection {
     answers: bool,
     /// When it is given up unless something comes.
     silent_at: Option<Instant>,
+    /// It came to us and has brought no message yet.
+    unheard: bool,
 }
+
+/// Connections of one address that may say nothing for long: those of a few phones or balancers that open them ahead of
+/// use. Further ones have the time that every stranger has.
+const UNHEARD_PER_ADDRESS_MAX: u32 = 8;
 
 /// All of them.
 #[derive(Default)]
@@ -102,6 +109,8 @@ pub(crate) struct Listeners {
     ping: Option<Duration>,
     pings: BTreeSet<(Instant, FlowId)>,
     silent: BTreeSet<(Instant, FlowId)>,
+    /// How many connections of each address have brought no message yet.
+    unheard: HashMap<IpAddr, u32>,
 }
 
 /// Whether a bind keeps the socket it has.
@@ -352,7 +361,30 @@ impl Listeners {
         let Some(id) = door.transports.get(chosen).copied() else { return false };
         let protocol = self.open.get(&id).map_or(Protocol::Tcp, |(bind, _)| bind.protocol);
         let way = Flow { transport: id, protocol, connection: None, name: PeerName::NONE, remote };
-        self.add(way, flow, protocol == Protocol::Tcp, now)
+        let added = self.add(way, flow, protocol == Protocol::Tcp, now);
+        if let Some(connection) = self.connections.get_mut(&flow).filter(|_| added) {
+            connection.unheard = true;
+            *self.unheard.entry(remote.ip()).or_default() += 1;
+        }
+        added
+    }
+    /// Whether a connection has brought no message yet and may go on so for long.
+    pub(crate) fn may_say_nothing(&self, flow: FlowId) -> bool {
+        let unheard = self.connections.get(&flow).filter(|connection| connection.unheard);
+        let count = |connection: &Connection| self.unheard.get(&connection.flow.remote.ip()).copied();
+        unheard.and_then(count).is_some_and(|count| count <= UNHEARD_PER_ADDRESS_MAX)
+    }
+    /// A connection has brought a message, or is gone.
+    pub(crate) fn has_spoken(&mut self, flow: FlowId) {
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        if std::mem::take(&mut connection.unheard)
+            && let Entry::Occupied(mut count) = self.unheard.entry(connection.flow.remote.ip())
+        {
+            *count.get_mut() = count.get().saturating_sub(1);
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
     /// A connection of HTTP has become a WebSocket. `false`: no transport waits for one, or there are too many.
     ///
@@ -396,6 +428,7 @@ impl Listeners {
                 quiet: None,
                 answers: false,
                 silent_at: None,
+                unheard: false,
             },
         );
         self.pings.extend(ping_at.map(|at| (at, flow)));
@@ -454,6 +487,7 @@ impl Listeners {
     }
     /// A connection is gone; the flow the SIP machines knew it by.
     pub(crate) fn closed(&mut self, flow: FlowId) -> Option<Flow> {
+        self.has_spoken(flow);
         let connection = self.connections.remove(&flow)?;
         if let Some(at) = connection.ping_at {
             self.pings.remove(&(at, flow));

@@ -21,6 +21,7 @@ mod validate;
 pub use body::{DEPTH_MAX, PARTS_MAX};
 pub use status::Status;
 pub use validate::Invalid;
+pub(crate) use validate::MISSING_CONTACT;
 
 /// Longest message in bytes: what a UDP datagram can carry, and what a 16-bit offset can name.
 pub const MAX_MESSAGE: usize = 65_535;
@@ -139,8 +140,6 @@ pub enum Flaw {
     TooManyHeaders,
     /// A field of more than [`MAX_HEADER_BYTES`] bytes.
     HeaderTooLong,
-    /// The headers do not end with an empty line.
-    NoBlankLine,
     /// Content-Length is no number, stands twice, or promises more than there is.
     ContentLength,
 }
@@ -516,10 +515,8 @@ impl HeaderScan<'_> {
                     self.at += 1;
                     return None;
                 }
-                [] => {
-                    self.flaw = self.flaw.or(Some(Flaw::NoBlankLine));
-                    return None;
-                }
+                // Small devices leave the empty line out where no body follows.
+                [] => return None,
                 _ => {}
             }
             let name_len = rest.iter().position(|&b| !is_token_byte(b)).unwrap_or(rest.len());

@@ -11,8 +11,10 @@ use core::time::Duration;
 const MARGIN: Duration = Duration::from_secs(40);
 /// Shortest life that is reckoned with, so that a compositor that grants nothing is not asked without end.
 const LIFE_MIN: Duration = Duration::from_secs(4);
-/// Wait after a failure that may pass.
-const PAUSE: Duration = Duration::from_secs(60);
+/// Wait after a failure that may pass: a compositor that restarts is back in seconds.
+const PAUSE_MIN: Duration = Duration::from_secs(2);
+/// It doubles with each further failure up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Wait after any other: whoever runs the compositor may have set it right by then.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
 /// Longest wait that a compositor may impose by Retry-After.
@@ -101,6 +103,10 @@ pub struct Publisher {
     is_ending: bool,
     /// The life was prolonged once already because it was too brief.
     prolonged: bool,
+    /// Failures that may pass, one after the other.
+    failures: u32,
+    /// The compositor wants to hear nothing before.
+    held_until: Instant,
 }
 
 impl Publisher {
@@ -115,6 +121,8 @@ impl Publisher {
             is_stale: false,
             is_ending: false,
             prolonged: false,
+            failures: 0,
+            held_until: Instant::ZERO,
         }
     }
     /// How it stands.
@@ -133,6 +141,8 @@ impl Publisher {
         (self.is_stale, self.is_ending) = (true, false);
         match self.state {
             State::Idle | State::Published { .. } => self.send(now, out),
+            // What has failed holds no news back, unless the compositor has said until when.
+            State::Waiting { .. } if self.held_until <= now => self.send(now, out),
             // It goes with the request after this one, or when the wait is over.
             State::Asking { .. } | State::Waiting { .. } => {}
         }
@@ -170,6 +180,7 @@ impl Publisher {
                 self.until = now + life;
                 self.status = Status::Published;
                 self.prolonged = false;
+                self.failures = 0;
                 let refresh_at = now + life.saturating_sub(MARGIN).max(life / 2);
                 self.state = State::Published { refresh_at };
                 if self.is_stale || self.is_ending {
@@ -191,9 +202,14 @@ impl Publisher {
             }
             Outcome::Refused(status, after) if is_temporary(status) => {
                 let after = Duration::from_secs(after.unwrap_or(0).into()).min(RETRY_AFTER_MAX);
-                self.wait(PAUSE.max(after), now, out);
+                self.held_until = now + after;
+                let pause = self.pause();
+                self.wait(pause.max(after), now, out);
             }
-            Outcome::Unanswered => self.wait(PAUSE, now, out),
+            Outcome::Unanswered => {
+                let pause = self.pause();
+                self.wait(pause, now, out);
+            }
             Outcome::Unmatched | Outcome::TooBrief(_) | Outcome::Refused(..) | Outcome::Rejected => {
                 self.wait(LONG_PAUSE, now, out);
             }
@@ -229,11 +245,18 @@ impl Publisher {
         (self.is_stale, self.is_ending) = (false, false);
         out.push(Output::Gone);
     }
-    /// Nothing leaves for a while; then the whole state does, since nobody knows what the compositor has.
+    /// The wait after one more failure that may pass.
+    fn pause(&mut self) -> Duration {
+        let doubled = PAUSE_MIN * (1 << self.failures.min(8));
+        self.failures = self.failures.saturating_add(1);
+        doubled.min(PAUSE_MAX)
+    }
+    /// Nothing leaves for a while, unless there is news already; then the whole state does, since nobody knows what the
+    /// compositor has.
     fn wait(&mut self, pause: Duration, now: Instant, out: &mut Vec<Output>) {
         self.status = Status::Refused;
-        self.is_stale = true;
-        if self.is_ending {
+        let has_news = std::mem::replace(&mut self.is_stale, true) && self.held_until <= now;
+        if self.is_ending || has_news {
             return self.send(now, out);
         }
         self.state = State::Waiting { until: now + pause };
@@ -387,25 +410,58 @@ mod tests {
             ),
             (
                 "silence: the state as it is then, and the tag as long as it may be known",
-                vec![(0, Update), (0, ok("a", 600)), (500, Update), (532, Comes(Unanswered)), (592, Due)],
+                vec![(0, Update), (0, ok("a", 600)), (500, Update), (532, Comes(Unanswered)), (534, Due)],
                 vec![
                     ("new 600 state", None),
                     ("", Some(560)),
                     ("a 600 state", None),
-                    ("", Some(592)),
+                    ("", Some(534)),
                     ("a 600 state", None),
                 ],
             ),
             (
                 "silence for longer than that",
-                vec![(0, Update), (0, ok("a", 600)), (560, Due), (592, Comes(Unanswered)), (652, Due)],
+                vec![(0, Update), (0, ok("a", 600)), (560, Due), (619, Comes(Unanswered)), (621, Due)],
                 vec![
                     ("new 600 state", None),
                     ("", Some(560)),
                     ("a 600", None),
-                    ("", Some(652)),
+                    ("", Some(621)),
                     ("new 600 state", None),
                 ],
+            ),
+            (
+                "each further silence is waited for twice as long, and an answer begins anew",
+                vec![
+                    (0, Update),
+                    (32, Comes(Unanswered)),
+                    (34, Due),
+                    (66, Comes(Refused(503, None))),
+                    (70, Due),
+                    (70, ok("a", 600)),
+                    (630, Due),
+                    (662, Comes(Unanswered)),
+                ],
+                vec![
+                    ("new 600 state", None),
+                    ("", Some(34)),
+                    ("new 600 state", None),
+                    ("", Some(70)),
+                    ("new 600 state", None),
+                    ("", Some(630)),
+                    ("a 600", None),
+                    ("", Some(664)),
+                ],
+            ),
+            (
+                "news leaves at once after a failure",
+                vec![(0, Update), (32, Comes(Unanswered)), (33, Update), (33, ok("a", 600))],
+                vec![("new 600 state", None), ("", Some(34)), ("new 600 state", None), ("", Some(593))],
+            ),
+            (
+                "news of the time while it failed as well",
+                vec![(0, Update), (5, Update), (32, Comes(Refused(489, None))), (33, ok("a", 600))],
+                vec![("new 600 state", None), ("", None), ("new 600 state", None), ("", Some(593))],
             ),
             (
                 "an overload passes when the compositor says",
@@ -447,7 +503,7 @@ mod tests {
         assert_eq!(publisher.deadline(), None, "there is nothing to wait for");
         publisher.update(at(0), &mut out);
         publisher.outcome(Unanswered, at(0), &mut out);
-        for (wish, deadline) in [(90, 60), (1, 1), (30, 1)] {
+        for (wish, deadline) in [(90, 2), (1, 1), (30, 1)] {
             publisher.hasten(at(wish));
             assert_eq!(publisher.deadline(), Some(at(deadline)), "{wish}");
         }

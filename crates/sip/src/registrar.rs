@@ -267,8 +267,9 @@ impl Registrar {
         let call_id = request.call_id().ok_or(Refusal::Malformed)?;
         let cseq = request.cseq().ok_or(Refusal::Malformed)?.number;
         let current = self.bindings(aor);
-        // A request that came late must not undo a newer one; `*` speaks of every binding.
-        let in_order = |binding: &Binding| binding.call_id != call_id || binding.cseq < cseq;
+        // A request that came late must not undo a newer one; `*` speaks of every binding. One that repeats the last number
+        // says the same again.
+        let in_order = |binding: &Binding| binding.call_id != call_id || binding.cseq <= cseq;
         let Some(items) = items(request, rules)? else {
             if !current.iter().all(in_order) {
                 return Err(Refusal::OutOfOrder);

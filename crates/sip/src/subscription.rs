@@ -47,6 +47,8 @@ impl core::fmt::Display for Standing {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Active(seconds) => write!(f, "active;expires={seconds}"),
+            // Who has given it up, or let it lapse, knows why; the field's server says nothing there.
+            Self::Terminated(Reason::Timeout) => f.write_str("terminated"),
             Self::Terminated(reason) => write!(f, "terminated;reason={}", reason.word()),
         }
     }

@@ -204,6 +204,10 @@ impl<'a> Uri<'a> {
     pub fn user_decoded(&self) -> Cow<'a, [u8]> {
         percent_decode(self.user)
     }
+    /// The same, without parameters in it where they are not wanted ([`user_without_options`](Self::user_without_options)).
+    pub fn user_meant(&self, without_options: bool) -> Cow<'a, [u8]> {
+        if without_options { percent_decode(self.user_without_options()) } else { self.user_decoded() }
+    }
     /// Port, or the default of scheme and transport (RFC 3261 §19.1.2).
     pub fn port_or_default(&self) -> u16 {
         let tls = self.scheme == Scheme::Sips

@@ -268,7 +268,7 @@ impl World {
                     Act::Hangup(cause) => core.remote_hangup(id, cause, "SIM"),
                     Act::Press(symbol) => press(core, id, symbol, false),
                     Act::PressRelayed(symbol) => press(core, id, symbol, true),
-                    Act::Text(text) => core.push_event(id, ChanEvent::Text(text)),
+                    Act::Text(text) => core.push_event(id, ChanEvent::Text(call::Text::plain(text))),
                     Act::Silence(ms) => of_stream(core, id, |stream| Event::Silence { stream, ms }),
                     Act::Tone(sent) => {
                         let listener = base::Listener::Application;

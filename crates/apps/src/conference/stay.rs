@@ -222,9 +222,9 @@ impl<'a> Stay<'a> {
         }
     }
     /// Sends a text to the others.
-    fn pass_text(&self, text: &str) {
+    fn pass_text(&self, text: &call::Text) {
         for other in self.others(|member| !member.seat.refuses_texts) {
-            self.chan.shard().with_tech(other, |tech, core| tech.send_text(core, other, text));
+            self.chan.shard().with_tech(other, |tech, core| tech.pass_text(core, other, text));
         }
     }
     /// Plays sounds to this member, one after the other, until its stay is over; with `digits_end`, or until a digit, which

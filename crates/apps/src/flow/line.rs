@@ -23,6 +23,11 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Ends the call.", "Hangup([causecode])",
         "Ends the call with a Q.850 cause, by number or name (17, USER_BUSY). Without one the cause of the last Dial\n\
          is told, or normal clearing.";
+    "PJSIPHangup" "chan_pjsip" Run::Now(|call, text| pjsip_hangup(call, text)),
+        "Ends a call that has come by SIP, with a response of choice.", "PJSIPHangup(cause)",
+        "Refuses a call that is not answered with this final response: a number from 400 to 699, or its name (437,\n\
+         UNSUPPORTED_CERTIFICATE, PJSIP_SC_BUSY_HERE); anything else is 603. HANGUPCAUSE is the cause that the response\n\
+         stands for. A call that is up ends as by Hangup.";
     "Busy" "pbx_builtins" Run::Story(|call, text| refuse(call, text, "busy", Cause::USER_BUSY)),
         "Tells the caller that the line is busy.", "Busy([timeout])",
         "Refuses a call that is not answered as busy; an answered one hears the busy tone for timeout seconds, or until\n\
@@ -125,6 +130,30 @@ fn hangup(call: &Call, text: &str) -> Outcome {
         }
     });
     Ok(Flow::Hangup)
+}
+
+/// Chooses the final response by which a call is refused that waits for an answer; the cause that it stands for, or
+/// `None` when the call is up or no call of SIP.
+pub fn choose_refusal(shard: &std::rc::Rc<call::Shard>, id: base::ChannelId, text: &str) -> Option<Cause> {
+    let code = shard.with_tech(id, |tech, core| {
+        let takes = tech.write(core, id, PJSIP_HANGUP, "", text);
+        takes.then(|| tech.read(core, id, PJSIP_HANGUP, "")).flatten()
+    });
+    Some(Cause::from_sip(code.flatten()?.parse().ok()?))
+}
+
+/// What drivers know the choice of a response by.
+const PJSIP_HANGUP: &str = "PJSIPHangup";
+
+fn pjsip_hangup(call: &Call, text: &str) -> Outcome {
+    if text.trim().is_empty() {
+        call.log(Level::Error, "PJSIPHangup: Missing parameter");
+    } else if let Some(cause) = choose_refusal(call.chan.shard(), call.chan.id(), text) {
+        call.set_cause(cause);
+    } else {
+        call.log(Level::Debug(1), "PJSIPHangup: the call does not wait for an answer by SIP");
+    }
+    hangup(call, "")
 }
 
 fn refuse(call: Call, text: String, tone: &'static str, cause: Cause) -> AppFuture {

@@ -223,7 +223,7 @@ impl<'a> Stay<'a> {
             ChanEvent::Text(text) => self.pass_on(
                 |_| true,
                 |other| {
-                    other.shard().with_tech(other.id(), |tech, core| tech.send_text(core, other.id(), &text));
+                    other.shard().with_tech(other.id(), |tech, core| tech.pass_text(core, other.id(), &text));
                 },
             ),
             ChanEvent::ConnectedLine(party) => {

@@ -211,6 +211,7 @@ pub(super) fn contact_options(contact: &ContactRow) -> Vec<(&'static str, String
 pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
     let sources = identify.match_source.iter().map(|source| match source {
         SourceMatch::Net(net) => net.to_string(),
+        SourceMatch::Port(net, port) => format!("{net}:{port}"),
         SourceMatch::Host(host) => host.clone(),
     });
     let headers = identify.match_header.iter().map(|header| {

@@ -46,7 +46,7 @@ impl IaxDriver {
             Event::Text(place, text) => {
                 if let Some(leg) = self.leg_at((socket, place)) {
                     let text = String::from_utf8_lossy(&text).into_owned();
-                    core.push_event(leg.channel, ChanEvent::Text(text));
+                    core.push_event(leg.channel, ChanEvent::Text(call::Text::plain(text)));
                 }
             }
             Event::Quelched(place, music) => {

@@ -189,7 +189,7 @@ impl SipDriver {
         }
         self.header(core, channel, "PJSIP_RESPONSE_HEADER", args)
     }
-    /// `PJSIP_HEADERS([prefix])`, `PJSIP_RESPONSE_HEADERS([prefix])`: names, each once, in the order of the message.
+    /// `PJSIP_HEADERS([prefix])`, `PJSIP_RESPONSE_HEADERS([prefix])`: names, one for each header, in the order of the message.
     pub(crate) fn header_names(
         &mut self,
         core: &Core,
@@ -206,7 +206,7 @@ impl SipDriver {
         let mut names: Vec<String> = Vec::new();
         for (name, _) in message.view().fields() {
             let name = identity::text(name.as_bytes());
-            if begins(&name, prefix) && !names.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
+            if begins(&name, prefix) {
                 names.push(name);
             }
         }

@@ -455,6 +455,8 @@ impl Auth {
 pub enum Match {
     /// Source address.
     Source(Access),
+    /// Source address, and the port that requests come from.
+    SourcePort(u16, Access),
     /// Header and a test of its value.
     Header(String, Rc<dyn Fn(&str) -> bool>),
     /// A test of the Request-URI.

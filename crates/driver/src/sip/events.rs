@@ -562,11 +562,15 @@ impl SipDriver {
             }
             (Some(handle), Method::Message) => {
                 let view = message.view();
-                let refused = super::message::refusal(&view);
-                if let Some(leg) = self.legs.get(handle).filter(|_| refused.is_none()) {
-                    core.push_event(leg.channel, ChanEvent::Text(super::message::text_of(&view)));
+                let text = super::message::text_in_call(&view);
+                match (text, self.legs.get(handle)) {
+                    (Err(status), _) => status,
+                    (Ok(_), None) => 404,
+                    (Ok(text), Some(leg)) => {
+                        core.push_event(leg.channel, ChanEvent::Text(Box::new(text)));
+                        202
+                    }
                 }
-                refused.unwrap_or(202)
             }
             (Some(_), Method::Options) => 200,
             (Some(_), method) if method.known().is_some() => 405,

@@ -42,6 +42,16 @@ pub(crate) struct FaxAsked {
 }
 
 impl SipDriver {
+    /// How it stands with fax on a leg, in the words of `CHANNEL(pjsip,t38state)`.
+    pub(super) fn fax_state(&self, handle: u64) -> &'static str {
+        let asks = || self.faxes_asked.values().any(|asked| asked.from == handle && asked.request.is_some());
+        match self.legs.get(handle) {
+            Some(leg) if leg.fax.is_some() => "ENABLED",
+            _ if self.faxes_asked.contains_key(&handle) => "LOCAL_REINVITE",
+            _ if asks() => "PEER_REINVITE",
+            _ => "DISABLED",
+        }
+    }
     /// A re-INVITE that offers fax instead of audio.
     pub(crate) fn fax_offered(
         &mut self,

@@ -12,6 +12,8 @@ use super::config::{Config, Endpoint, GUEST, IdentifyBy, Match};
 pub(crate) struct Arrival<'a> {
     /// The peer's address.
     pub(crate) source: IpAddr,
+    /// The peer's port.
+    pub(crate) port: u16,
     /// Our own address that it came to.
     pub(crate) local: IpAddr,
     /// Name of the transport.
@@ -51,7 +53,9 @@ pub(crate) fn names(config: &Config, message: &Message<'_>, came: &Arrival<'_>) 
     }
     for way in &config.order {
         let said = match way {
-            IdentifyBy::Username => message.from().map(|from| from.uri.user_decoded().into_owned()),
+            IdentifyBy::Username => message
+                .from()
+                .map(|from| from.uri.user_meant(config.ignore_user_options).into_owned()),
             IdentifyBy::AuthUsername => message
                 .header(HeaderName::Authorization)
                 .and_then(Credentials::parse)
@@ -79,7 +83,7 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
     match way {
         IdentifyBy::Username => {
             let from = message.from()?;
-            let user = from.uri.user_decoded();
+            let user = from.uri.user_meant(config.ignore_user_options);
             named(config, &user, from.uri.host.as_bytes()).filter(willing)
         }
         IdentifyBy::AuthUsername => {
@@ -97,7 +101,8 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
             .filter(|identify| identify.transport.is_empty() || identify.transport == came.transport)
             .filter(|identify| identify.matches.iter().any(|m| matches(m, way, message, came)))
             .filter_map(|identify| config.endpoints.get(&identify.endpoint).cloned())
-            .find(willing),
+            // A rule about what a request holds names its endpoint, whatever else that is known by.
+            .find(|endpoint| matches!(way, IdentifyBy::Header | IdentifyBy::RequestUri) || willing(endpoint)),
     }
 }
 
@@ -109,6 +114,9 @@ fn named(config: &Config, user: &[u8], domain: &[u8]) -> Option<Rc<Endpoint>> {
 fn matches(rule: &Match, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_>) -> bool {
     match (rule, way) {
         (Match::Source(within), IdentifyBy::Ip) => within(came.source.to_canonical()),
+        (Match::SourcePort(port, within), IdentifyBy::Ip) => {
+            *port == came.port && within(came.source.to_canonical())
+        }
         (Match::Source(within), IdentifyBy::Transport) => within(came.local.to_canonical()),
         (Match::Header(name, test), IdentifyBy::Header) => {
             let name = HeaderName::from_bytes(name.as_bytes());

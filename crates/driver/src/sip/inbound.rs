@@ -193,7 +193,8 @@ impl SipDriver {
         let told = self.config.identifies.iter().flat_map(|identify| &identify.matches);
         let told = told.filter_map(|way| match way {
             Match::Source(is_in) => Some(is_in),
-            Match::Header(..) | Match::RequestUri(_) => None,
+            // What holds for one port says nothing of the others behind that address.
+            Match::SourcePort(..) | Match::Header(..) | Match::RequestUri(_) => None,
         });
         told.into_iter().any(|is_in| is_in(ip))
             || self.bindings().any(|(_, binding)| binding.source.remote.ip().to_canonical() == ip)
@@ -220,6 +221,7 @@ impl SipDriver {
         let (bind, peer) = (self.bind(source.transport), source.remote.ip());
         identify::Arrival {
             source: peer,
+            port: source.remote.port(),
             local: bind.map_or(peer, |bind| self.ways.local_ip(bind, peer)),
             transport: bind.map_or("", |bind| &bind.name),
         }
@@ -337,7 +339,10 @@ impl SipDriver {
         }
         let Known { endpoint } = known;
         let exten = exten_of(&incoming.message.view(), self.config.ignore_user_options);
-        let caller = identity::caller_of(&incoming.message.view(), &endpoint);
+        let mut caller = identity::caller_of(&incoming.message.view(), &endpoint);
+        if let Some(number) = caller.number.as_mut().filter(|_| self.config.ignore_user_options) {
+            number.truncate(number.find(';').unwrap_or(number.len()));
+        }
         match core.reach_of_call(&endpoint.context, &exten, caller.number()) {
             Reach::Whole => {}
             Reach::Partial | Reach::None if self.may_grow(core, &endpoint, &exten, caller.number()) => {
@@ -752,11 +757,7 @@ pub(crate) const fn accepted(status: u16) -> &'static [(&'static str, &'static s
 /// The extension that a request asks for; `s` without a user part. What follows a `;` in the user may be left out.
 pub(crate) fn exten_of(message: &Message<'_>, without_options: bool) -> String {
     let Some(uri) = message.request_uri() else { return "s".to_owned() };
-    let user = match without_options {
-        true => ::sip::uri::percent_decode(uri.user_without_options()),
-        false => uri.user_decoded(),
-    };
-    let user = identity::text(&user);
+    let user = identity::text(&uri.user_meant(without_options));
     let mut end = user.len().min(EXTEN_BYTES_MAX);
     while !user.is_char_boundary(end) {
         end -= 1;

@@ -68,6 +68,8 @@ pub(crate) struct Leg {
     pub(crate) shown: Vec<(String, String)>,
     /// What a 181 has said of where the call was sent on to.
     pub(crate) sent_on: Vec<(String, String)>,
+    /// The final response that was chosen for the end of the call before it is answered.
+    pub(crate) refusal: Option<u16>,
     /// Whether 180 or 183 went out, so that the same is not said twice.
     pub(crate) indicated: u16,
     /// The peer holds us.
@@ -147,6 +149,7 @@ impl Leg {
             has_rung: false,
             shown: Vec::new(),
             sent_on: Vec::new(),
+            refusal: None,
             indicated: 0,
             held: false,
             timer,

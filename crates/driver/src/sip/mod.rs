@@ -35,6 +35,7 @@ mod publish;
 mod qualify;
 mod record;
 mod refer;
+mod refusal;
 mod register;
 mod session;
 mod show;

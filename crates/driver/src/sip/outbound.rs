@@ -54,9 +54,9 @@ pub(crate) struct Waiting {
 pub(crate) struct Target {
     pub(crate) endpoint: Rc<Endpoint>,
     /// A URI given outright.
-    uri: Option<String>,
+    pub(crate) uri: Option<String>,
     /// A number to put into the user part of the contact.
-    number: Option<String>,
+    pub(crate) number: Option<String>,
 }
 
 impl Route {
@@ -78,9 +78,15 @@ impl SipDriver {
             return Ok(Target { endpoint, uri: Some(resource.to_owned()), number: None });
         }
         if let Some((name, rest)) = resource.split_once('/') {
-            // `endpoint/sip:uri`, and the old `SIP/trunk/number`.
-            let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+            // `endpoint/sip:uri`, and the old `SIP/trunk/number`; `number@endpoint/sip:uri` calls somebody else there.
             let is_uri = rest.starts_with("sip:") || rest.starts_with("sips:");
+            if let (true, Some((user, name))) = (is_uri, name.rsplit_once('@')) {
+                let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
+                let user = ::sip::uri::percent_decode(user.as_bytes());
+                let uri = with_user(rest, &String::from_utf8_lossy(&user));
+                return Ok(Target { endpoint, uri: Some(uri), number: None });
+            }
+            let endpoint = find(name).ok_or(Cause::NO_ROUTE_DESTINATION)?;
             let (uri, number) =
                 if is_uri { (Some(rest.to_owned()), None) } else { (None, Some(rest.to_owned())) };
             return Ok(Target { endpoint, uri, number });
@@ -644,11 +650,12 @@ impl SipDriver {
         let to = format!("<{to}>");
         let (added, routes) = (leg.headers.clone(), leg.routes.clone());
         let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
-        let number = connected
-            .number
-            .clone()
-            .filter(|_| config.callerid_contact && !connected.number_presentation.is_hidden());
-        let number = number.unwrap_or_default();
+        let is_hidden = connected.number_presentation.is_hidden();
+        let number = match config.callerid_contact {
+            true if is_hidden => "anonymous".to_owned(),
+            true => connected.number.clone().unwrap_or_default(),
+            false => String::new(),
+        };
         let user = [&endpoint.contact_user, &number, &endpoint.from_user, &config.default_from_user];
         let user = user.into_iter().find(|user| !user.is_empty()).cloned().unwrap_or_default();
         let contact = self.contact(flow, &user);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ::sip::stack::{Body, ClientId, Header, Outgoing};
 use ::sip::{Method, OwnedMessage};
-use call::Core;
+use call::{Core, Level};
 
 use super::SipDriver;
 use super::config::Endpoint;
@@ -77,13 +77,25 @@ impl SipDriver {
         let line = |name: &str| {
             lines.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
         };
-        let mut headers: Vec<Header<'_>> = lines
-            .iter()
-            .filter(|(name, _)| super::ask::is_free_header(name) && !name.eq_ignore_ascii_case("Content"))
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        if line("Subscription-State").is_none() {
-            headers.push(("Subscription-State", "terminated"));
+        // Fixed ones come first.
+        let mut headers: Vec<Header<'_>> = vec![("Subscription-State", "terminated")];
+        for (name, value) in lines {
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            let has_event = headers.iter().any(|(known, _)| known.eq_ignore_ascii_case("Event"));
+            match () {
+                () if is("Content") || is("Content-Type") => {}
+                () if is("Content-Length") => {
+                    core.log(Level::Notice, "res_pjsip_notify", "It is not necessary to specify Content-Length, ignoring");
+                }
+                () if is("Subscription-State") => {
+                    headers.splice(..1, [(name.as_str(), value.as_str())]);
+                }
+                () if !super::ask::is_free_header(name) || is("Event") && has_event => {
+                    let line = format!("Cannot specify {name} header, ignoring");
+                    core.log(Level::Warning, "res_pjsip_notify", &line);
+                }
+                () => headers.push((name, value)),
+            }
         }
         let text: Vec<&str> = lines
             .iter()
@@ -164,7 +176,18 @@ impl SipDriver {
         route: Route,
         request: &Request<'_>,
     ) -> bool {
-        let to = format!("<{}>", to_uri(&route.uri));
+        self.send_outside_to(core, endpoint, route, request, None)
+    }
+    /// The same, with a To of its own.
+    pub(crate) fn send_outside_to(
+        &mut self,
+        core: &mut Core,
+        endpoint: &Rc<Endpoint>,
+        route: Route,
+        request: &Request<'_>,
+        to: Option<String>,
+    ) -> bool {
+        let to = to.unwrap_or_else(|| format!("<{}>", to_uri(&route.uri)));
         let follows = request.method == Method::Message && endpoint.follows_messages;
         let errand = follows.then(|| Box::new(Errand::new(request, &to, &route.uri)));
         self.send_by(core, route, request, &to, Sent { endpoint: endpoint.clone(), errand })
@@ -265,7 +288,7 @@ impl SipDriver {
         let Some((target, route)) = targets.iter().find_map(|target| reached(self, target)) else {
             let (name, all) = (&endpoint.name, targets.join("', '"));
             let line = format!("'{name}' sends a message to '{all}', and there is no way there");
-            return core.log(call::Level::Notice, "res_pjsip_messaging", &line);
+            return core.log(Level::Notice, "res_pjsip_messaging", &line);
         };
         errand.strayed |= self.strays(&endpoint, &route.uri);
         errand.been.push(target);

@@ -270,8 +270,8 @@ impl SipDriver {
         self.qualify.due.push(Reverse((next, generation, key.clone())));
         self.probe(core, &key);
     }
-    /// A question was challenged: it is asked once more with the endpoint's login, where the AOR wants that and there is
-    /// one; else the challenge is an answer as any other.
+    /// A question was challenged: it is asked once more with the endpoint's login, where there is one; else the challenge is
+    /// an answer as any other. `authenticate_qualify` makes no difference, as in the field.
     pub(crate) fn probe_challenged(
         &mut self,
         core: &mut Core,
@@ -279,10 +279,9 @@ impl SipDriver {
         message: &::sip::OwnedMessage,
     ) {
         let Some(probe) = self.requests.remove(&request) else { return };
-        let asks = self.config.aors.get(&probe.key.0).is_some_and(|aor| aor.authenticate_qualify);
         let endpoint = self.config.endpoints.get(&*self.endpoint_of_aor(&probe.key.0)).cloned();
         let again = endpoint
-            .filter(|_| asks)
+            .filter(|endpoint| !endpoint.outbound_auths.is_empty())
             .and_then(|endpoint| self.prove(core, request, message, &endpoint.outbound_auths));
         match again {
             Some(again) => {
@@ -291,7 +290,7 @@ impl SipDriver {
             }
             None => {
                 let status = message.view().status().map_or(401, |status| status.code());
-                let good = !asks && self.counts_as_answer(&probe, status);
+                let good = self.counts_as_answer(&probe, status);
                 self.probed(core, &probe, good);
             }
         }

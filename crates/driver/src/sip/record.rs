@@ -10,8 +10,8 @@ use super::SipDriver;
 const DIGIT_MS: u32 = 100;
 
 impl SipDriver {
-    /// The status that answers such an INFO: 200 when the code was pressed; 403 when the endpoint may not record by its
-    /// key, the feature has no code, or nobody is there to be recorded; 400 for another word. `None`: it is another INFO.
+    /// The status that answers such an INFO: 200 when the code was pressed, whether somebody hears it or not; 403 when the
+    /// endpoint may not record by its key or the feature has no code. `None`: it is another INFO.
     pub(super) fn record_key(&self, core: &mut Core, handle: u64, message: &Message<'_>) -> Option<u16> {
         let wish = message.header(HeaderName::from_bytes(b"Record"))?.trim_ascii();
         let leg = self.legs.get(handle)?;
@@ -19,11 +19,9 @@ impl SipDriver {
         let feature = match () {
             () if wish.eq_ignore_ascii_case(b"on") => &recording.on_feature,
             () if wish.eq_ignore_ascii_case(b"off") => &recording.off_feature,
-            () => return Some(400),
+            () => return None,
         };
-        let Some(channel) = core.get(leg.channel).filter(|channel| channel.bridge.is_some()) else {
-            return Some(403);
-        };
+        let Some(channel) = core.get(leg.channel) else { return Some(481) };
         let features = channel.features.as_ref().unwrap_or(&core.settings.features);
         let code = features.code_of(feature).filter(|_| recording.by_key);
         let digits: Option<Vec<Digit>> = code.map(|code| code.chars().filter_map(Digit::from_char).collect());

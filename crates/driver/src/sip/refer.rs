@@ -222,7 +222,7 @@ impl SipDriver {
         if !endpoint.allow_transfer {
             return Err(603);
         }
-        let target = refer_to(message)?;
+        let target = refer_to(message, self.config.ignore_user_options)?;
         let peer = peer_of(core, channel);
         if let Some(replaces) = &target.replaces {
             let parsed = Replaces::parse(replaces.as_bytes()).ok_or(400_u16)?;
@@ -656,7 +656,7 @@ fn attended(
 }
 
 /// Refer-To, of which there is exactly one (RFC 3515 §2.4.1).
-fn refer_to(message: &Message<'_>) -> Result<ReferTo, u16> {
+fn refer_to(message: &Message<'_>, without_options: bool) -> Result<ReferTo, u16> {
     let mut values = message.headers(HeaderName::ReferTo);
     let (value, None) = (values.next().ok_or(400_u16)?, values.next()) else { return Err(400) };
     let address = NameAddr::parse(value).ok_or(400_u16)?;
@@ -666,7 +666,7 @@ fn refer_to(message: &Message<'_>) -> Result<ReferTo, u16> {
     }
     let replaces = uri.header_fields().find(|(name, _)| name.eq_ignore_ascii_case(b"Replaces"));
     let replaces = replaces.map(|(_, value)| identity::text(&::sip::uri::percent_decode(value)));
-    let user = identity::text(&uri.user_decoded());
+    let user = identity::text(&uri.user_meant(without_options));
     Ok(ReferTo { uri: plain_uri(&uri, &user), user, replaces })
 }
 

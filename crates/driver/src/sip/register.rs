@@ -138,7 +138,8 @@ impl SipDriver {
         let config = self.config.clone();
         let message = incoming.message.view();
         let to = message.to();
-        let name = to.as_ref().map(|to| identity::text(&to.uri.user_decoded())).unwrap_or_default();
+        let name = to.as_ref().map(|to| identity::text(&to.uri.user_meant(config.ignore_user_options)));
+        let name = name.unwrap_or_default();
         let domain = to.as_ref().map_or(&b""[..], |to| to.uri.host.as_bytes());
         let own = |name: &str| endpoint.aors.iter().find(|own| ***own == *name);
         let aor = config.find_user(&name, domain, |name| own(name).and_then(|own| config.aors.get(own)));
@@ -163,6 +164,11 @@ impl SipDriver {
         let requires_path =
             message.values(::sip::HeaderName::Require).any(|tag| tag.eq_ignore_ascii_case(b"path"));
         if requires_path && !aor.support_path {
+            return self.refuse(&incoming, &Answer::new(420).headers(&[("Unsupported", "path")]));
+        }
+        // RFC 3327 §5.3: a path is kept for whoever knows what that is.
+        let takes_path = message.lists(::sip::HeaderName::Supported, b"path") || requires_path;
+        if aor.support_path && message.has(::sip::HeaderName::Path) && !takes_path {
             return self.refuse(&incoming, &Answer::new(420).headers(&[("Unsupported", "path")]));
         }
         let before = self.registrations.changes.len();

@@ -95,6 +95,10 @@ impl Media {
         }
         Ok(stream)
     }
+    /// Our end of the audio, as descriptions tell it.
+    pub(crate) fn own_address(&self) -> SocketAddr {
+        SocketAddr::new(self.advertised, self.port)
+    }
     /// Our end of RTCP.
     pub(crate) fn rtcp_address(&self) -> SocketAddr {
         let shared = self.agreed().is_some_and(|agreed| agreed.rtcp_mux);
@@ -274,10 +278,6 @@ impl Media {
     /// Chooses others for what is offered from here on.
     pub(crate) fn set_formats(&mut self, formats: FormatSet) {
         self.formats = formats;
-    }
-    /// RTP port on our side.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
     }
     /// The plan of the stream for an agreement; without one it sends nowhere and takes nothing.
     ///

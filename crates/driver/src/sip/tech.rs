@@ -99,7 +99,7 @@ impl Tech for SipDriver {
             reason(format!("Q.850;cause={}", cause.0));
         }
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let status = refusal_status(cause);
+        let status = leg.refusal.unwrap_or_else(|| refusal_status(cause));
         let is_told = !matches!(cause, Cause::NONE | Cause::NORMAL_CLEARING | Cause::ANSWERED_ELSEWHERE);
         if let Some(entry) = core.get_mut(channel).filter(|_| is_told) {
             entry.tech_cause.get_or_insert(status);
@@ -125,6 +125,9 @@ impl Tech for SipDriver {
     }
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool {
         self.send_document(core, channel, "text/plain", text)
+    }
+    fn pass_text(&mut self, core: &mut Core, channel: ChannelId, text: &call::Text) -> bool {
+        self.send_document(core, channel, &text.kind, &text.body)
     }
     fn send_document(&mut self, core: &mut Core, channel: ChannelId, kind: &str, document: &str) -> bool {
         let Some(dialog) = self.leg_of(channel, core).and_then(|leg| leg.dialog) else { return false };
@@ -238,6 +241,7 @@ impl Tech for SipDriver {
             "SIPPEER" => self.peer_item(core, args),
             "SIPCHANINFO" => self.call_item(core, channel, args),
             "CHECKSIPDOMAIN" => Some(self.own_domain(args)),
+            "PJSIPHangup" => self.chosen_refusal(core, channel),
             _ => None,
         }
     }
@@ -251,6 +255,7 @@ impl Tech for SipDriver {
     ) -> bool {
         match function {
             "PJSIP_HEADER" => self.set_header(core, channel, args, value),
+            "PJSIPHangup" => self.refuse_with(core, channel, value),
             "PJSIP_HEADER_PARAM" => self.set_header_param(core, channel, args, value),
             "PJSIP_MEDIA_OFFER" => self.set_media_offer(core, channel, args, value),
             "PJSIP_SEND_SESSION_REFRESH" => self.send_refresh(core, channel, value),
@@ -335,6 +340,18 @@ impl SipDriver {
     }
 }
 
+/// From or To as dialplans read it: quotes escaped, without port and parameters.
+fn shown(party: &::sip::NameAddr<'_>) -> String {
+    let (user, host) = (identity::text(&party.uri.user_decoded()), identity::text(party.uri.host.as_bytes()));
+    let scheme = identity::text(party.uri.scheme.as_bytes());
+    let at = if user.is_empty() { "" } else { "@" };
+    let uri = format!("<{scheme}:{user}{at}{host}>");
+    match identity::text(&party.display_name()) {
+        name if name.is_empty() => uri,
+        name => format!("\\\"{name}\\\" {uri}"),
+    }
+}
+
 /// A URI of a number at a host.
 fn uri_of(number: &str, host: &str) -> String {
     let mut encoded = Vec::new();
@@ -380,41 +397,67 @@ impl SipDriver {
             registered.chain(fixed).any(|uri| self.qualify.state(&aor.name, uri).0 != Reachable::No)
         })
     }
-    /// `CHANNEL(pjsip,item)`, `CHANNEL(rtp,dest)` and their like.
+    /// `CHANNEL(pjsip,item)`, `CHANNEL(rtp,dest[,audio])` and their like.
     fn channel_item(&mut self, core: &Core, channel: ChannelId, args: &str) -> Option<String> {
-        let leg = self.leg_of(channel, core)?;
-        let (family, item) = args.split_once(',').unwrap_or((args, ""));
-        let item = item.split(',').next().unwrap_or_default().trim();
-        let message = leg.invite.as_ref();
-        let from_message = |read: &dyn Fn(&::sip::Message<'_>) -> Option<String>| {
-            message.and_then(|m| read(&m.view())).or(Some(String::new()))
-        };
-        match (family.trim(), item) {
-            ("pjsip", "call-id") => from_message(&|m| m.call_id().map(identity::text)),
-            ("pjsip", "target_uri" | "request_uri") if !leg.target.is_empty() => Some(leg.target.clone()),
-            ("pjsip", "target_uri" | "request_uri") => {
-                from_message(&|m| Some(identity::text(m.request_uri_bytes())))
-            }
-            ("pjsip", "remote_addr") => Some(leg.flow.remote.to_string()),
-            ("pjsip", "remote_uri") => from_message(&|m| m.from().map(|f| identity::text(f.uri.as_bytes()))),
-            ("pjsip", "remote_tag") => from_message(&|m| m.from_tag().map(identity::text)),
-            ("pjsip", "local_uri") => from_message(&|m| m.to().map(|t| identity::text(t.uri.as_bytes()))),
-            ("pjsip", "transport") => Some(leg.flow.protocol.name().to_owned()),
-            ("pjsip", "secure") => Some(u8::from(leg.flow.protocol.is_secure()).to_string()),
-            ("endpoint", _) | ("pjsip", "endpoint") => Some(leg.endpoint.name.to_string()),
-            ("rtp", "dest") => {
-                Some(leg.media.agreed().and_then(|a| a.remote).map(|r| r.to_string()).unwrap_or_default())
-            }
-            ("rtp", "src") => Some(leg.media.port().to_string()),
-            ("rtp", "secure") => {
-                Some(u8::from(leg.media.agreed().is_some_and(|agreed| agreed.keys.is_some())).to_string())
-            }
-            ("rtp", "direct") => {
-                Some(leg.media.direct().map(|direct| direct.at.rtp.to_string()).unwrap_or_default())
-            }
-            ("rtp", "hold") => Some(u8::from(leg.held).to_string()),
+        let mut words = args.split(',').map(str::trim);
+        let mut word = || words.next().unwrap_or_default();
+        let (family, item, media) = (word(), word(), word());
+        match family {
+            "pjsip" => self.sip_item(core, channel, item),
+            "endpoint" => Some(self.leg_of(channel, core)?.endpoint.name.to_string()),
+            "rtp" if matches!(media, "" | "audio") => self.rtp_item(core, channel, item),
             _ => None,
         }
+    }
+    fn rtp_item(&mut self, core: &Core, channel: ChannelId, item: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let agreed = leg.media.agreed();
+        Some(match item {
+            "dest" => agreed.and_then(|a| a.remote).map(|r| r.to_string()).unwrap_or_default(),
+            "src" => leg.media.own_address().to_string(),
+            "secure" => u8::from(agreed.is_some_and(|agreed| agreed.keys.is_some())).to_string(),
+            "direct" => {
+                let direct = leg.media.direct().map(|direct| direct.at.rtp.to_string());
+                direct.unwrap_or_else(|| "(null)".to_owned())
+            }
+            "hold" => u8::from(leg.held).to_string(),
+            _ => return None,
+        })
+    }
+    fn sip_item(&mut self, core: &Core, channel: ChannelId, item: &str) -> Option<String> {
+        let leg = self.leg_of(channel, core)?;
+        let (target, flow, dialog) = (leg.target.clone(), leg.flow, leg.dialog);
+        let message = leg.invite.clone();
+        let read = |read: &dyn Fn(&::sip::Message<'_>) -> Option<String>| {
+            message.as_ref().and_then(|m| read(&m.view())).unwrap_or_default()
+        };
+        let calls = !target.is_empty();
+        let names = dialog.and_then(|dialog| self.stack.names(dialog));
+        Some(match item {
+            "call-id" => read(&|m| m.call_id().map(identity::text)),
+            "request_uri" if calls => target,
+            "request_uri" => read(&|m| Some(identity::text(m.request_uri_bytes()))),
+            "target_uri" => {
+                let known = dialog.and_then(|dialog| self.stack.remote_target(dialog)).map(identity::text);
+                known.filter(|known| !known.is_empty()).unwrap_or(target)
+            }
+            // Our own name is in To of a call that has come, and in From of one of ours.
+            "local_uri" => read(&|m| if calls { m.from() } else { m.to() }.map(|party| shown(&party))),
+            "remote_uri" => read(&|m| if calls { m.to() } else { m.from() }.map(|party| shown(&party))),
+            "local_tag" => names.map(|names| names.local_tag.to_owned()).unwrap_or_default(),
+            "remote_tag" => names.map(|names| identity::text(names.remote_tag)).unwrap_or_default(),
+            "local_addr" => {
+                let host = self.own_host(flow);
+                let port = self.stack.sent_by(flow).and_then(|own| own.rsplit_once(':')?.1.parse::<u16>().ok());
+                format!("{host}:{}", port.unwrap_or(flow.protocol.default_port()))
+            }
+            "remote_addr" => flow.remote.to_string(),
+            "transport" => flow.protocol.name().to_owned(),
+            "secure" => u8::from(flow.protocol.is_secure()).to_string(),
+            "endpoint" => self.leg_of(channel, core)?.endpoint.name.to_string(),
+            "t38state" => self.fax_state(core.get(channel)?.handle).to_owned(),
+            _ => return None,
+        })
     }
     /// `PJSIP_HEADER(read,name[,number])`, `SIP_HEADER(name[,number])`; a `*` at the end of the name is any rest.
     pub(crate) fn header(
@@ -476,15 +519,15 @@ impl SipDriver {
         let only: Option<Rc<str>> = only.map(Into::into);
         let aors = only.as_ref().map_or(&endpoint.aors[..], std::slice::from_ref);
         // What parts dial strings and arguments would not stay in the user.
-        let whole = |uri: String| uri.replace('&', "%26").replace(',', "%2C");
+        let whole = |text: &str| text.replace('&', "%26").replace(',', "%2C").replace('/', "%2F");
+        let named = match user {
+            Some(user) => format!("{}@{name}", whole(user)),
+            None => name.to_owned(),
+        };
         for aor in aors {
             let registered = self.contacts_called(aor).into_iter();
             let fixed = self.config.aors.get(aor).into_iter().flat_map(|a| a.contacts.iter().cloned());
-            let called = |uri: String| match user {
-                Some(user) => whole(super::outbound::with_user(&uri, user)),
-                None => uri,
-            };
-            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{name}/{}", called(uri))));
+            dial.extend(registered.chain(fixed).map(|uri| format!("PJSIP/{named}/{uri}")));
         }
         dial.join("&")
     }

@@ -478,6 +478,8 @@ impl SipDriver {
         let is_news = matches!(outcome, Outcome::Accepted(_));
         if matches!(outcome, Outcome::Rejected | Outcome::Refused(..) | Outcome::Unanswered) {
             trunk.agreement.forget();
+            // Whoever has failed is asked anew.
+            trunk.authenticator = Authenticator::new();
         }
         trunk.machine.outcome(outcome, spread, core.now, &mut out);
         if is_news || trunk.machine.status() != Status::Registered {

@@ -22,6 +22,7 @@ mod parts;
 mod phone;
 mod proofs;
 mod publications;
+mod refusals;
 mod registration;
 mod secure;
 mod session;

@@ -10,7 +10,10 @@ const TEXT: &str = "Content-Type: text/plain\r\n";
 #[test]
 fn rfc3428_7_a_message_runs_the_dialplan_with_what_it_says() {
     let mut config = site();
-    change(&mut config, "alice", |e| e.message_context = "texts".to_owned());
+    change(&mut config, "alice", |e| {
+        e.message_context = "texts".to_owned();
+        e.caller.name = Some("Al".to_owned());
+    });
     let mut lab = Lab::new(config);
     lab.storyless = true;
     let mut alice = Phone::new("alice");
@@ -21,19 +24,62 @@ fn rfc3428_7_a_message_runs_the_dialplan_with_what_it_says() {
     {
         let core = lab.shard.core.borrow();
         let channel = core.get(id).unwrap();
-        assert!(channel.name.starts_with("Message/ast_msg_queue-"), "{}", channel.name);
+        assert_eq!(&*channel.name, "Message/ast_msg_queue");
         assert_eq!((channel.location.context.as_str(), channel.location.exten.as_str()), ("texts", "600"));
-        assert_eq!(channel.caller.number(), "alice");
+        assert_eq!((channel.caller.number(), channel.caller.name()), ("", ""));
         assert!(channel.stream.is_none() && channel.cdr.disabled);
         let message = channel.message.as_ref().unwrap();
         assert_eq!(message.body, "good day");
         assert_eq!(message.to, "pjsip:600@strowger");
         assert_eq!(message.from, "<sip:alice@strowger>");
         assert_eq!((message.get("x-room"), message.get("PJSIP_RECVADDR")), ("12", "198.51.100.7:5062"));
+        assert_eq!((message.get("PJSIP_TRANSPORT"), message.get("PJSIP_ENDPOINT")), ("udp", "Al"));
+        assert_eq!((message.get("CSeq"), message.get("Content-Type")), ("2 MESSAGE", "text/plain"));
         assert_eq!(message.get("Authorization"), "", "secrets stay here");
     }
+    // Another one meanwhile has a channel of its own.
+    let answer = alice.call_again().ask(&mut lab, "MESSAGE", "sip:600@strowger", TEXT, "hi");
+    assert_eq!(line(&answer), "202");
+    let other = lab.started.pop_front().expect("a channel");
+    let name = lab.shard.core.borrow().get(other).unwrap().name.clone();
+    assert!(name.starts_with("Message/ast_msg_queue-"), "{name}");
+    lab.finish(other, base::Cause::NORMAL_CLEARING);
     lab.finish(id, base::Cause::NORMAL_CLEARING);
     lab.rest();
+}
+
+#[test]
+fn rfc3428_addresses_of_a_message_are_told_without_port_and_parameters() {
+    for (from, to, told) in [
+        (
+            "\"Ali ce\" <sip:alice@127.0.0.1:5070;x=1>",
+            "<sip:600@127.0.0.1:5060>",
+            ("\"Ali ce\" <sip:alice@127.0.0.1>", "pjsip:600@127.0.0.1"),
+        ),
+        ("<sip:alice@strowger>", "sip:600@strowger;y", ("<sip:alice@strowger>", "pjsip:600@strowger")),
+        ("Al\tice <sips:alice@h>", "<sip:h:5061>", ("\"Al ice\" <sips:alice@h>", "pjsip:h")),
+    ] {
+        let mut config = site();
+        change(&mut config, "alice", |e| e.auths.clear());
+        let mut lab = Lab::new(config);
+        lab.storyless = true;
+        let mut alice = Phone::new("alice");
+        let text = alice.request("MESSAGE", "sip:600@strowger", TEXT, "hi");
+        let text: String = text
+            .split_inclusive("\r\n")
+            .map(|line| match line.split(':').next() {
+                Some("From") => format!("From: {from};tag=1\r\n"),
+                Some("To") => format!("To: {to}\r\n"),
+                _ => line.to_owned(),
+            })
+            .collect();
+        lab.receive(alice.flow, text);
+        assert_eq!(lab.lines(), ["202"], "{from}");
+        let id = lab.started.pop_front().expect("a channel");
+        let core = lab.shard.core.borrow();
+        let message = core.get(id).unwrap().message.as_ref().unwrap();
+        assert_eq!((message.from.as_str(), message.to.as_str()), told, "{from}");
+    }
 }
 
 #[test]
@@ -115,6 +161,12 @@ fn messages_leave_to_endpoints_numbers_and_uris_and_to_nobody_else() {
     for (destination, from, uri, told) in [
         ("pjsip:trunk", "<sip:600@pbx>", "sip:trunk@198.51.100.7:5062", "<sip:600@pbx>"),
         ("pjsip:77@trunk", "pjsip:600", "sip:77@198.51.100.7:5062", "<sip:600@192.0.2.1>"),
+        ("pjsip:PJSIP/77@trunk", "sip:me@here:5099", "sip:77@198.51.100.7:5062", "<sip:me@here>"),
+        ("pjsip:trunk@127.0.0.1:9999", "me", "sip:trunk@198.51.100.7:5062", "<sip:me@192.0.2.1>"),
+        ("pjsip:trunk/trunk", "sip:me", "sip:trunk@198.51.100.7:5062", "<sip:me@192.0.2.1>"),
+        ("pjsip:y@203.0.113.5:5071", "me", "sip:y@203.0.113.5:5071", "<sip:me@192.0.2.1>"),
+        ("pjsip:203.0.113.5:5062", "me", "sip:203.0.113.5:5062", "<sip:me@192.0.2.1>"),
+        ("pjsip:\"N\" <sip:y@203.0.113.5>", "me", "sip:y@203.0.113.5", "<sip:me@192.0.2.1>"),
         (
             "pjsip:trunk/sip:9@203.0.113.5",
             "\"A B\" <sip:600@pbx>",

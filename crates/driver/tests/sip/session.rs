@@ -313,9 +313,9 @@ fn the_record_key_of_a_phone_presses_the_code_of_its_feature() {
         ("it ends", with(true, "automixmon"), true, "Record: OFF", "200", 3),
         ("a feature without code", with(true, "automon"), true, "Record: on", "403", 0),
         ("a feature that is none", with(true, "nonsense"), true, "Record: on", "403", 0),
-        ("another word", with(true, "automixmon"), true, "Record: perhaps", "400", 0),
+        ("another word", with(true, "automixmon"), true, "Record: perhaps", "200", 0),
         ("it may not", with(false, "automixmon"), true, "Record: on", "403", 0),
-        ("nobody is there", with(true, "automixmon"), false, "Record: on", "403", 0),
+        ("nobody hears it", with(true, "automixmon"), false, "Record: on", "200", 2),
     ] {
         let mut config = site();
         change(&mut config, "alice", |alice| alice.recording = recording);

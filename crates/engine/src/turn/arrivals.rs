@@ -139,6 +139,8 @@ impl Engine {
                 let known = matches!(peer, Peer::Ip { remote, .. } if self.listeners.accepted(listener, flow, remote, name, now));
                 if !known {
                     self.net.close_flow(flow, Closing::AtOnce);
+                } else if self.listeners.may_say_nothing(flow) {
+                    self.net.keep(flow, Some(now + super::connections::SIP_UNHEARD));
                 }
             }
             Turn::Opened(flow, FlowKind::Control, peer, _) => {

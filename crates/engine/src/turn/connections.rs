@@ -15,6 +15,10 @@ use crate::listen::Framing;
 /// How long a SIP connection may be idle: longer than the longest registration an AOR grants by default.
 const SIP_IDLE: Duration = Duration::from_secs(3 * 3600);
 
+/// How long one may say nothing at all: clients that keep a flow open and balancers open theirs ahead of use (RFC 5626
+/// §4.4.1), and answer our pings, of which two have gone unanswered by then.
+pub(super) const SIP_UNHEARD: Duration = Duration::from_secs(180);
+
 impl Engine {
     /// Bytes of a SIP connection: whole messages go to the driver, a ping is answered, nonsense ends it.
     pub(super) fn stream(&mut self, flow: FlowId, bytes: &[u8], now: Instant) {
@@ -26,10 +30,11 @@ impl Engine {
         }
         let Framing::Stream(framer) = &mut connection.framing else { return };
         framer.push(bytes);
-        let mut answers = false;
+        let (mut answers, mut has_spoken) = (false, false);
         loop {
             match framer.next_frame() {
                 Ok(Some(Frame::Message(message))) => {
+                    has_spoken = true;
                     self.net.keep(flow, Some(now + SIP_IDLE));
                     receive(&self.site, source, message);
                 }
@@ -43,6 +48,12 @@ impl Engine {
             }
         }
         self.listeners.heard(flow, answers);
+        if has_spoken {
+            self.listeners.has_spoken(flow);
+        }
+        if self.listeners.may_say_nothing(flow) {
+            self.net.keep(flow, Some(now + SIP_UNHEARD));
+        }
         // A phone that keeps its flow open is there as long as anything comes (RFC 5626 §4.4.1).
         if let Some(patience) = self.site.sip.borrow().patience(source) {
             self.net.keep(flow, Some(now + patience));

@@ -75,7 +75,7 @@ fn host_names(snapshot: &Snapshot) -> Vec<String> {
     let mut names: Vec<String> = sources
         .filter_map(|source| match source {
             SourceMatch::Host(host) => Some(bare(host)),
-            SourceMatch::Net(_) => None,
+            SourceMatch::Net(_) | SourceMatch::Port(..) => None,
         })
         .collect();
     let own = pjsip.transports.values().map(|transport| &transport.external_media_address);

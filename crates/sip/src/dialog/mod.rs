@@ -90,6 +90,9 @@ impl Dialog {
         peer.cseq = invite.cseq().map(|cseq| cseq.number);
         peer.routes = routes(invite, false);
         peer.refresh_target(invite);
+        if symmetric {
+            peer.relocate(flow);
+        }
         Self {
             call_id: invite.call_id().unwrap_or_default().into(),
             local_tag: local_tag.into(),
@@ -155,6 +158,9 @@ impl Dialog {
         let peer = self.peers.get_mut(at)?;
         peer.routes = routes(response, true);
         peer.refresh_target(response);
+        if self.way == Way::Symmetric {
+            peer.relocate(self.flow);
+        }
         u16::try_from(at).ok()
     }
 
@@ -170,6 +176,10 @@ impl Dialog {
     pub(crate) fn refresh_target(&mut self, message: &Message<'_>) {
         if let Some(peer) = self.peers.get_mut(self.active) {
             peer.refresh_target(message);
+            // Behind a route set, which is never another one, its Contact means itself.
+            if self.way == Way::Symmetric && peer.routes.is_empty() {
+                peer.relocate(self.flow);
+            }
         }
     }
 
@@ -273,7 +283,46 @@ impl Dialog {
     }
 }
 
+/// A URI, or an address in brackets, with the far end of this flow in the place of its host, port and transport. WebSockets
+/// are named as they were: nobody connects to their addresses.
+fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
+    let open = value.iter().position(|byte| *byte == b'<').map_or(0, |at| at + 1);
+    let close = value.iter().rposition(|byte| *byte == b'>').unwrap_or(value.len()).max(open);
+    let (head, uri, tail) = (
+        value.get(..open).unwrap_or_default(),
+        value.get(open..close).unwrap_or_default(),
+        value.get(close..).unwrap_or_default(),
+    );
+    let headers = uri.iter().position(|byte| *byte == b'?').unwrap_or(uri.len());
+    let (uri, headers) = uri.split_at(headers);
+    let host = match uri.iter().rposition(|byte| *byte == b'@').or(uri.iter().position(|byte| *byte == b':')) {
+        Some(before) => before + 1,
+        None => return value.into(),
+    };
+    let (before, rest) = uri.split_at(host);
+    let by_name = matches!(flow.protocol, Protocol::Ws | Protocol::Wss);
+    let is_transport = |param: &&[u8]| param.get(..10).is_some_and(|name| name.eq_ignore_ascii_case(b"transport="));
+    let params = rest.split(|byte| *byte == b';').skip(1).filter(|param| by_name || !is_transport(param));
+    let remote = SocketAddr::new(flow.remote.ip().to_canonical(), flow.remote.port());
+    let mut out = [head, before, remote.to_string().as_bytes()].concat();
+    if matches!(flow.protocol, Protocol::Tcp | Protocol::Tls) {
+        out.extend_from_slice(b";transport=");
+        out.extend_from_slice(flow.protocol.parameter().as_bytes());
+    }
+    for param in params {
+        out.push(b';');
+        out.extend_from_slice(param);
+    }
+    out.extend_from_slice(headers);
+    out.extend_from_slice(tail);
+    out.into()
+}
+
 impl Peer {
+    /// Request-URI of requests to it.
+    pub(crate) fn target(&self) -> &[u8] {
+        &self.target
+    }
     /// Until its Contact is known, and if it never sends one as RFC 2543 allowed, it is reached as it is called.
     fn new(tag: &[u8], value: &[u8]) -> Self {
         let target = NameAddr::parse(value).map_or(&[][..], |addr| addr.uri.as_bytes());
@@ -289,6 +338,15 @@ impl Peer {
     fn refresh_target(&mut self, message: &Message<'_>) {
         if let Some(contact) = message.contact() {
             self.target = contact.uri.as_bytes().into();
+        }
+    }
+
+    /// It is at the other end of this flow, whatever it says: the first hop to it, or without one its target, has that
+    /// address.
+    fn relocate(&mut self, flow: Flow) {
+        match self.routes.first_mut() {
+            Some(first) => *first = relocated(first, flow),
+            None => self.target = relocated(&self.target, flow),
         }
     }
 
@@ -342,4 +400,44 @@ fn routes(message: &Message<'_>, reversed: bool) -> Box<[Box<[u8]>]> {
 fn resolved(hop: &[u8]) -> Option<SocketAddr> {
     let uri = Uri::parse(hop).or_else(|| NameAddr::parse(hop).map(|addr| addr.uri))?;
     Some(SocketAddr::new(uri.host.ip()?, uri.port_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::TransportId;
+
+    #[test]
+    fn a_peer_is_where_its_messages_come_from() {
+        for (protocol, remote, value, expected) in [
+            (Protocol::Udp, "198.51.100.4:6061", "sip:p@10.1.1.9:5099;transport=UDP", "sip:p@198.51.100.4:6061"),
+            (Protocol::Udp, "198.51.100.4:6061", "sip:10.1.1.9;ob", "sip:198.51.100.4:6061;ob"),
+            (Protocol::Udp, "198.51.100.4:6061", "<sip:10.1.1.1;lr>", "<sip:198.51.100.4:6061;lr>"),
+            (
+                Protocol::Tcp,
+                "198.51.100.4:6061",
+                "sip:a;b@10.1.1.9?X=y",
+                "sip:a;b@198.51.100.4:6061;transport=tcp?X=y",
+            ),
+            (
+                Protocol::Tls,
+                "[2001:db8::7]:6061",
+                "\"P\" <sips:p@[2001:db8::1]:5061;transport=tcp;x=1>;lr",
+                "\"P\" <sips:p@[2001:db8::7]:6061;transport=tls;x=1>;lr",
+            ),
+            (
+                Protocol::Wss,
+                "198.51.100.4:6061",
+                "sip:p@abc.invalid;transport=ws",
+                "sip:p@198.51.100.4:6061;transport=ws",
+            ),
+            (Protocol::Udp, "198.51.100.4:6061", "nothing", "nothing"),
+        ] {
+            let remote = remote.parse().unwrap();
+            let (transport, name) = (TransportId(0), crate::layer::PeerName::NONE);
+            let flow = Flow { transport, protocol, connection: None, name, remote };
+            let told = relocated(value.as_bytes(), flow);
+            assert_eq!(String::from_utf8_lossy(&told), expected, "{value}");
+        }
+    }
 }

@@ -64,7 +64,7 @@ statuses! {
     430 FLOW_FAILED "Flow Failed";
     433 ANONYMITY_DISALLOWED "Anonymity Disallowed";
     436 BAD_IDENTITY_INFO "Bad Identity Info";
-    437 UNSUPPORTED_CREDENTIAL "Unsupported Credential";
+    437 UNSUPPORTED_CREDENTIAL "Unsupported Certificate";
     438 INVALID_IDENTITY_HEADER "Invalid Identity Header";
     439 FIRST_HOP_LACKS_OUTBOUND_SUPPORT "First Hop Lacks Outbound Support";
     469 BAD_INFO_PACKAGE "Bad Info Package";

@@ -82,8 +82,61 @@ fn bounds_answer_400_and_keep_what_was_read() {
         assert!(matches!(message.validate(), Err(Invalid::Answer(Status::BAD_REQUEST, _))), "{flaw:?}");
         assert_eq!(message.call_id(), Some(&b"c"[..]), "{flaw:?}");
     }
-    let mut index = Index::new();
-    assert_eq!(Message::parse(start, &mut index).unwrap().flaw(), Some(Flaw::NoBlankLine));
+}
+
+#[test]
+fn headers_without_the_empty_line_behind_them_are_read_as_if_it_stood_there() {
+    let start = b"OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:a@b>\r\nCSeq: 1 OPTIONS\r\nCall-ID: c";
+    for end in ["", "\r\n", "\r\n\r\n", "\n", "\r\nContent-Length: 0"] {
+        let bytes = [&start[..], end.as_bytes()].concat();
+        let mut index = Index::new();
+        let message = Message::parse(&bytes, &mut index).unwrap();
+        assert_eq!((message.validate(), message.call_id()), (Ok(()), Some(&b"c"[..])), "{end:?}");
+    }
+}
+
+#[test]
+fn rfc3261_8_what_names_nobody_who_can_be_reached_is_refused_before_anything_else() {
+    let plain = ["OPTIONS", "sip:a@b", "<sip:a@b>", "<sip:a@b>", "Contact: <sip:a@b>\r\n"];
+    let with = |at: usize, text: &'static str| {
+        let mut fields = plain;
+        fields[at] = text;
+        fields
+    };
+    let invite = |at: usize, text: &'static str| {
+        let mut fields = with(at, text);
+        fields[0] = "INVITE";
+        fields
+    };
+    let [bad, foreign] = [Status::BAD_REQUEST, Status::UNSUPPORTED_URI_SCHEME];
+    for (name, [method, uri, from, to, more], expected) in [
+        ("nothing is wrong", plain, None),
+        ("8.1.1.8: a call without Contact", invite(4, ""), Some((bad, "Missing Contact header"))),
+        ("8.1.1.8: within a call", invite(3, "<sip:a@b>;tag=2"), None),
+        ("OPTIONS need none", with(4, ""), None),
+        ("From of another scheme", with(2, "<urn:55>"), Some((foreign, ""))),
+        ("From is a number", with(2, "<tel:+155>"), None),
+        ("To of another scheme", with(3, "<mailto:a@b>"), Some((foreign, ""))),
+        ("To is a number", with(3, "<tel:+155>"), None),
+        ("a Contact of another scheme", with(4, "Contact: <tel:+155>\r\n"), Some((foreign, ""))),
+        ("in a call as well", invite(4, "Contact: <urn:a>\r\n"), Some((foreign, ""))),
+        ("8.2.2.1: a number is called", invite(1, "tel:+155"), None),
+        ("8.2.2.1: and not asked", with(1, "tel:+155"), Some((foreign, ""))),
+    ] {
+        let bytes = format!(
+            "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: {from};tag=1\r\nTo: {to}\r\n\
+             Call-ID: c\r\nCSeq: 1 {method}\r\n{more}\r\n"
+        );
+        let mut index = Index::new();
+        match (Message::parse(bytes.as_bytes(), &mut index).unwrap().validate(), expected) {
+            (Ok(()), None) => {}
+            (Err(Invalid::Answer(status, why)), Some((wanted, said))) => {
+                assert_eq!(status, wanted, "{name}");
+                assert!(said.is_empty() || said == why, "{name}: {why}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub enum Invalid {
     Drop(&'static str),
 }
 
+/// What the answer to a request says that would make a dialog and does not say where its sender is (§8.1.1.8).
+pub(crate) const MISSING_CONTACT: &str = "Missing Contact header";
+
 /// Fields that stand once at most (RFC 3261 §7.3.1).
 const SINGLE: [(HeaderName<'static>, &str); 8] = [
     (HeaderName::From, "From stands twice"),
@@ -72,7 +75,7 @@ impl Message<'_> {
                 return Err(bad(malformed));
             }
         }
-        self.check_contacts().map_err(bad)?;
+        self.check_contacts()?;
         if self.is_request() {
             if cseq.method != self.method() {
                 return Err(bad("CSeq has another method than the request"));
@@ -84,12 +87,25 @@ impl Message<'_> {
 
     fn check_request(&self) -> Result<(), Invalid> {
         let bad = |why| Err(Invalid::Answer(Status::BAD_REQUEST, why));
+        let foreign = |why| Err(Invalid::Answer(Status::UNSUPPORTED_URI_SCHEME, why));
         let Some(uri) = Uri::parse(self.request_uri_bytes()) else { return bad("Request-URI is unreadable") };
         if matches!(uri.scheme, Scheme::Other(scheme) if !scheme.eq_ignore_ascii_case(b"urn")) {
-            return Err(Invalid::Answer(
-                Status::UNSUPPORTED_URI_SCHEME,
-                "scheme of the Request-URI is not served",
-            ));
+            return foreign("scheme of the Request-URI is not served");
+        }
+        let may_be_number = matches!(
+            self.method(),
+            Method::Invite | Method::Ack | Method::Bye | Method::Cancel
+        );
+        if uri.scheme == Scheme::Tel && !may_be_number {
+            return foreign("only calls have a number as Request-URI");
+        }
+        let is_foreign = |addr: Option<NameAddr<'_>>| addr.is_some_and(|addr| matches!(addr.uri.scheme, Scheme::Other(_)));
+        if is_foreign(self.from()) || is_foreign(self.to()) {
+            return foreign("scheme of From or To is not served");
+        }
+        let makes_dialog = matches!(self.method(), Method::Invite | Method::Subscribe | Method::Refer);
+        if makes_dialog && self.to_tag().is_none() && !self.has(HeaderName::Contact) {
+            return bad(MISSING_CONTACT);
         }
         if !uri.headers.is_empty() {
             return bad("Request-URI carries headers");
@@ -122,7 +138,8 @@ impl Message<'_> {
 
     /// Contacts that a request or a 2xx makes somebody's address. Elsewhere they are read one by one by whoever wants
     /// them: a contact of somebody else in the list of a registrar, or one among several of a 3xx, spoils nothing.
-    fn check_contacts(&self) -> Result<(), &'static str> {
+    fn check_contacts(&self) -> Result<(), Invalid> {
+        let bad = |why| Err(Invalid::Answer(Status::BAD_REQUEST, why));
         let method = match self.status() {
             Some(status) if !status.is_success() => return Ok(()),
             Some(_) => self.cseq().map_or(Method::Other(b""), |cseq| cseq.method),
@@ -141,16 +158,20 @@ impl Message<'_> {
             for one in CommaList::new(value) {
                 match Contact::parse(one) {
                     Some(Contact::Star) if method == Method::Register => {}
-                    Some(Contact::Star) => return Err("Contact '*' is for REGISTER only"),
+                    Some(Contact::Star) => return bad("Contact '*' is for REGISTER only"),
                     Some(Contact::Addr(addr)) if !contact_params_fit(addr.params) => {
-                        return Err("Contact has malformed parameters");
+                        return bad("Contact has malformed parameters");
+                    }
+                    Some(Contact::Addr(addr)) if self.is_request() && !addr.uri.is_sip() => {
+                        let why = "scheme of Contact is not served";
+                        return Err(Invalid::Answer(Status::UNSUPPORTED_URI_SCHEME, why));
                     }
                     // RFC 3261 §8.1.1.8: where the other side sends its requests.
                     Some(Contact::Addr(addr)) if makes_target && !addr.uri.can_be_sent_to() => {
-                        return Err("Contact is nothing that a request can be sent to");
+                        return bad("Contact is nothing that a request can be sent to");
                     }
                     Some(Contact::Addr(_)) => {}
-                    None => return Err("Contact is no address"),
+                    None => return bad("Contact is no address"),
                 }
             }
         }
@@ -169,7 +190,6 @@ const fn flaw_text(flaw: Flaw) -> &'static str {
         Flaw::HeaderLine => "a line among the headers is no header",
         Flaw::TooManyHeaders => "too many headers",
         Flaw::HeaderTooLong => "a header is too long",
-        Flaw::NoBlankLine => "no empty line after the headers",
         Flaw::ContentLength => "Content-Length does not fit",
     }
 }

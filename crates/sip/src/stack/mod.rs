@@ -263,7 +263,9 @@ impl Stack {
                 Ok(()) if message.is_request() => self.receive_request(source, &message, now, out),
                 Ok(()) => self.receive_response(&message, source, now, out),
                 Err(Invalid::Answer(status, why)) => {
-                    self.answer_statelessly(&message, source, false, &Answer::new(status.code()), out);
+                    let reason = if why == crate::message::MISSING_CONTACT { why } else { "" };
+                    let answer = Answer { reason, ..Answer::new(status.code()) };
+                    self.answer_statelessly(&message, source, false, &answer, out);
                     Self::tell_unread(&message, why, source, out);
                 }
                 Err(Invalid::Drop(why)) => {
@@ -342,6 +344,11 @@ impl Stack {
             remote_tag,
             flow: dialog.next_hop(),
         })
+    }
+
+    /// Where requests of ours in a dialog are for: the Request-URI that its peer has given (RFC 3261 §12.1).
+    pub fn remote_target(&self, dialog: DialogId) -> Option<&[u8]> {
+        self.calls.get(dialog.0)?.dialog.peer().map(|peer| peer.target())
     }
 
     /// The dialog with these names: Call-ID, our tag, the peer's (RFC 3891 §3).

@@ -364,8 +364,8 @@ impl Stack {
         }
         // RFC 6665 §4.4.1: a 2xx to NOTIFY refreshes the target as one to any target refresh request does.
         if let Some((message, source)) = answer.filter(|_| (200..300).contains(&status)) {
-            watch.dialog.refresh_target(message);
             watch.dialog.arrived(source);
+            watch.dialog.refresh_target(message);
             self.watches.follow(place);
         }
         self.turn_watch(place, Input::Answered(status), now, out);

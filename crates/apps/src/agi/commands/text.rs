@@ -22,7 +22,7 @@ async fn text(desk: &Desk, timeout: i64) -> Result<Option<String>, Stop> {
     let deadline = wait.map(|wait| desk.call.chan.now() + wait);
     loop {
         match desk.call.chan.event(deadline).await? {
-            Some(ChanEvent::Text(text)) => return Ok(Some(text)),
+            Some(ChanEvent::Text(text)) => return Ok(Some(text.body)),
             Some(_) => {}
             None => return Ok(None),
         }

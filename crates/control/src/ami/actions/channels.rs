@@ -59,6 +59,13 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: status,
     },
     ActionRow {
+        name: "PJSIPHangup",
+        class: &["system", "call"],
+        synopsis: "Ends a call; one that has come by SIP and waits is refused with a response of choice.",
+        fields: &[may("Channel", "name"), may("Cause", "400 to 699, or the name of a response")],
+        run: pjsip_hangup,
+    },
+    ActionRow {
         name: "Hangup",
         class: &["system", "call"],
         synopsis: "Hangs up one channel, or those whose names match an expression.",
@@ -271,6 +278,17 @@ fn status_fields<'a>(message: Message<'a>, channel: &Channel, core: &Core) -> Me
         .field("Callgroup", channel.pickup.call.bits())
         .field("Pickupgroup", channel.pickup.pickup.bits())
         .field("Seconds", seconds(channel, core))
+}
+
+fn pjsip_hangup(turn: &mut Turn<'_>) -> Done {
+    let name = turn.get("Channel").ok_or("No channel specified")?;
+    let shard = turn.site.shard.clone();
+    let id = shard.core.borrow().by_name(name).ok_or("No such channel")?;
+    let text = turn.get("Cause").unwrap_or_default();
+    let cause = apps::choose_refusal(&shard, id, text);
+    let core = &mut *shard.core.borrow_mut();
+    core.request_hangup(id, cause.unwrap_or(core.plain_cause(id)));
+    turn.success("Channel Hungup")
 }
 
 fn hangup(turn: &mut Turn<'_>) -> Done {

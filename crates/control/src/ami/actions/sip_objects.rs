@@ -166,6 +166,10 @@ fn source(source: &SourceMatch) -> String {
             let (address, mask) = net.pair();
             format!("{address}/{mask}")
         }
+        SourceMatch::Port(net, port) => {
+            let (address, mask) = net.pair();
+            format!("{}/{mask}", core::net::SocketAddr::new(address, *port))
+        }
     }
 }
 

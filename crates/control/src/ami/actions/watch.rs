@@ -33,7 +33,7 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("URI", "SIP URI, reached as default_outbound_endpoint is"),
             may("Channel", "name of a PJSIP channel"),
             may("Option", "section of pjsip_notify.conf"),
-            may("Variable", "Header=value; the header may be repeated. Content is a line of the body"),
+            may("Variable", "Header=value, several separated by commas; the header may be repeated. Content is a line of the body"),
         ],
         run: notify,
     },
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("From", "who it is from"),
             may("Body", "the text"),
             may("Base64Body", "the text, coded, when it has several lines"),
-            may("Variable", "Header=value that goes out with it; the header may be repeated"),
+            may("Variable", "Header=value that goes out with it, several separated by commas; the header may be repeated"),
         ],
         run: send,
     },
@@ -106,34 +106,52 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
 ];
 
-/// The `NAME=value` items of all Variable headers.
+/// Pieces of one Variable header, as many as an application takes arguments.
+const PIECES_MAX: usize = 64;
+
+/// The `NAME=value` items of all Variable headers, each of which may hold several.
 fn lines(turn: &Turn<'_>) -> Vec<(String, String)> {
-    let items = turn.action.all("Variable").filter_map(|item| item.split_once('='));
-    items.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+    let items = turn.action.all("Variable").flat_map(|text| super::split_list(text).into_iter().take(PIECES_MAX));
+    let pair = |item: String| {
+        let (name, value) = item.split_once('=')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    items.filter_map(pair).filter(|(name, _)| !name.is_empty()).collect()
 }
 
 fn notify(turn: &mut Turn<'_>) -> Done {
     let mut all = lines(turn);
-    if let Some(option) = turn.get("Option") {
-        let snapshot = turn.site.snapshot.borrow().clone();
-        let kind =
-            snapshot.notify.kinds.get(option).ok_or("Could not find that option in pjsip_notify.conf")?;
-        all.extend(kind.iter().cloned());
-    }
     let to = match (turn.get("Endpoint"), turn.get("URI"), turn.get("Channel")) {
         (Some(name), None, None) => NotifyTo::Endpoint(name),
         (None, Some(uri), None) => NotifyTo::Uri(uri),
         (None, None, Some(name)) => NotifyTo::Channel(name),
-        _ => return Err("PJSIPNotify requires either an endpoint name, a SIP URI, or a channel".into()),
+        (None, None, None) => {
+            return Err("PJSIPNotify requires either an endpoint name, a SIP URI, or a channel.".into());
+        }
+        _ => {
+            let why = "PJSIPNotify requires either an endpoint name, a SIP URI, or a channel. \
+                       You must use only one of them.";
+            return Err(why.into());
+        }
     };
-    if all.is_empty() {
-        return Err("PJSIPNotify requires at least one header".into());
+    let option = turn.get("Option");
+    if option.is_some() != all.is_empty() {
+        let why = "PJSIPNotify requires either an Option or Variable(s).You must use only one of them.";
+        return Err(why.into());
+    }
+    if let Some(option) = option {
+        let snapshot = turn.site.snapshot.borrow().clone();
+        let kind = snapshot.notify.kinds.get(option);
+        let kind = kind.ok_or_else(|| format!("Unable to find notify type '{option}'"))?;
+        all.extend(kind.iter().cloned());
     }
     let core = &mut *turn.site.shard.core.borrow_mut();
-    match turn.site.sip.borrow_mut().send_notify(core, to, &all) {
-        None => Err("Unable to retrieve that endpoint, URI or channel".into()),
-        Some(0) => Err("There is no contact to send to".into()),
-        Some(_) => turn.success("NOTIFY sent"),
+    match (turn.site.sip.borrow_mut().send_notify(core, to, &all), to) {
+        // An endpoint of which no contact is there is known all the same.
+        (Some(_), _) => turn.success("NOTIFY sent"),
+        (None, NotifyTo::Endpoint(name)) => Err(format!("Unable to retrieve endpoint {name}").into()),
+        (None, NotifyTo::Channel(_)) => Err("Channel not found".into()),
+        (None, NotifyTo::Uri(_)) => Err("Unable to retrieve default outbound endpoint".into()),
     }
 }
 
@@ -151,7 +169,8 @@ fn send(turn: &mut Turn<'_>) -> Done {
         None => turn.get("Body").unwrap_or_default().to_owned(),
     };
     let from = turn.get("From").unwrap_or_default().to_owned();
-    let mut text = TextMessage { to: to.to_owned(), from, body, ..TextMessage::default() };
+    let said_to = if turn.get("Destination").is_some() { to } else { "" }.to_owned();
+    let mut text = TextMessage { to: to.to_owned(), from, body, said_to, ..TextMessage::default() };
     for (name, value) in lines(turn) {
         text.set(&name, &value, true);
     }

@@ -636,14 +636,25 @@ fn phones_are_sent_notifies_and_texts_by_name_only() {
     let mut desk = Desk::new("notify");
     desk.login(1, "all");
     for (act, expected) in [
-        ("PJSIPNotify|Variable: Event=check-sync", "PJSIPNotify requires either an endpoint name"),
+        (
+            "PJSIPNotify|Variable: Event=check-sync",
+            "PJSIPNotify requires either an endpoint name, a SIP URI, or a channel.\r\n",
+        ),
         (
             "PJSIPNotify|Endpoint: a|URI: sip:b|Variable: Event=x",
-            "PJSIPNotify requires either an endpoint name",
+            "PJSIPNotify requires either an endpoint name, a SIP URI, or a channel. You must use only one of them.\r\n",
         ),
-        ("PJSIPNotify|Endpoint: nobody|Variable: Event=check-sync", "Unable to retrieve that"),
-        ("PJSIPNotify|Endpoint: nobody", "PJSIPNotify requires at least one header"),
-        ("PJSIPNotify|Endpoint: nobody|Option: x", "Could not find that option"),
+        ("PJSIPNotify|Endpoint: nobody|Variable: Event=check-sync", "Unable to retrieve endpoint nobody\r\n"),
+        ("PJSIPNotify|Channel: PJSIP/x-1|Variable: Event=check-sync", "Channel not found\r\n"),
+        (
+            "PJSIPNotify|Endpoint: nobody",
+            "PJSIPNotify requires either an Option or Variable(s).You must use only one of them.\r\n",
+        ),
+        (
+            "PJSIPNotify|Endpoint: nobody|Option: x|Variable: Event=y",
+            "PJSIPNotify requires either an Option or Variable(s).You must use only one of them.\r\n",
+        ),
+        ("PJSIPNotify|Endpoint: nobody|Option: zzz", "Unable to find notify type 'zzz'\r\n"),
         ("MessageSend|Body: hi", "No 'To' or 'Destination' address specified"),
         ("MessageSend|To: xmpp:somebody|Body: hi", "Message technology not found"),
         ("MessageSend|To: somebody|Body: hi", "Message technology not found"),

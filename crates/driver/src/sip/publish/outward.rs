@@ -36,6 +36,13 @@ struct Stream {
     scheduled: Option<Instant>,
 }
 
+impl Stream {
+    /// Its logins were refused too often.
+    fn is_given_up(&self) -> bool {
+        self.config.rejections_max > 0 && self.rejections >= self.config.rejections_max
+    }
+}
+
 enum Content {
     /// The state of an extension.
     Extension { extension: Watched, state: DeviceState, version: u32 },
@@ -219,8 +226,7 @@ impl Outward {
     }
     fn settle(&mut self, key: &Key) {
         let Some(stream) = self.streams.get_mut(key) else { return };
-        let given_up = stream.config.rejections_max > 0 && stream.rejections >= stream.config.rejections_max;
-        let deadline = stream.machine.deadline().filter(|_| !given_up);
+        let deadline = stream.machine.deadline().filter(|_| !stream.is_given_up());
         if stream.scheduled != deadline {
             if let Some(at) = stream.scheduled {
                 self.schedule.remove(&(at, key.clone()));
@@ -308,7 +314,7 @@ impl SipDriver {
         if let Some(stream) = self.publishing.outward.streams.get_mut(&key) {
             stream.content.again();
         }
-        self.drive(core, &key, Publisher::update);
+        self.tell_news(core, &key);
     }
     /// An outbound-publish is new: the other side is told all there is.
     fn begin(&mut self, core: &mut Core, number: u32) {
@@ -342,7 +348,7 @@ impl SipDriver {
     fn publish_states(&mut self, core: &mut Core, package: &str, states: &[(String, String)]) {
         for (number, item) in self.publishing.outward.of(package) {
             if let Some((key, true)) = self.put_states(number, &item, states) {
-                self.drive(core, &key, Publisher::update);
+                self.tell_news(core, &key);
             }
         }
     }
@@ -381,7 +387,7 @@ impl SipDriver {
                     // Hints of several contexts may have one number.
                     own.clone_from(extension);
                     *told = state;
-                    self.drive(core, &key, Publisher::update);
+                    self.tell_news(core, &key);
                 }
                 (Some(Content::Extension { extension: own, .. }), None) if own == extension => {
                     self.drive(core, &key, Publisher::remove);
@@ -396,13 +402,19 @@ impl SipDriver {
                         core.log(Level::Warning, "res_pjsip_outbound_publish", &line);
                         continue;
                     }
-                    self.drive(core, &key, Publisher::update);
+                    self.tell_news(core, &key);
                 }
                 (Some(_), None | Some(_)) | (None, None) => {}
             }
         }
     }
 
+    /// There is something new to publish, which no publication tells that was given up.
+    fn tell_news(&mut self, core: &mut Core, key: &Key) {
+        if !self.publishing.outward.streams.get(key).is_some_and(Stream::is_given_up) {
+            self.drive(core, key, Publisher::update);
+        }
+    }
     /// Lets a machine take something in, and carries out what it says.
     fn drive(
         &mut self,
@@ -520,7 +532,7 @@ impl SipDriver {
         // What did not fit goes with the next one.
         let stream = self.publishing.outward.streams.get(&key);
         if accepted && stream.is_some_and(|stream| stream.content.is_behind()) {
-            self.drive(core, &key, Publisher::update);
+            self.tell_news(core, &key);
         }
     }
     /// Tells the log how a publication stands.

@@ -119,9 +119,9 @@ impl SipDriver {
         let seconds = u32::try_from(left).ok().filter(|seconds| *seconds > 0)?;
         let endpoint = self.config.endpoints.get(&*kept.endpoint).cloned()?;
         let view = kept.message.view();
-        let wanted = self.wanted(core, &endpoint, &view).ok()?;
         let source = self.ways.inward(&self.config, &mut self.stack, kept.source);
         let contact = self.own_contact(source, &endpoint);
+        let wanted = self.wanted(core, &endpoint, &view, &contact).ok()?;
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved: false };
         let mark =
             SubscriptionMark { tag: kept.tag.as_str().into(), cseq: kept.cseq.saturating_add(SKIPPED) };

@@ -100,11 +100,11 @@ impl SipDriver {
     }
 
     /// The mailboxes of an AOR that a list names.
-    pub(super) fn mailboxes_of_aor(&self, endpoint: &Endpoint, name: &str) -> Option<Topic> {
+    pub(super) fn mailboxes_of_aor(&self, endpoint: &Endpoint, name: &str, host: &str) -> Option<Topic> {
         let aor = self.config.aors.get(name).filter(|aor| !aor.mailboxes.is_empty())?;
         let voicemail = [&aor.voicemail, &endpoint.watching.voicemail];
-        let voicemail = voicemail.into_iter().find(|exten| exten.contains('@'));
-        let account = voicemail.map(|exten| account(exten, "")).unwrap_or_default();
+        let voicemail = voicemail.into_iter().find(|exten| !exten.is_empty());
+        let account = voicemail.map(|exten| account(exten, host)).unwrap_or_default();
         Some(Topic::Mailboxes { boxes: aor.mailboxes.clone().into(), account: account.into() })
     }
 

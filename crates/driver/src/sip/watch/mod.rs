@@ -168,6 +168,8 @@ struct Wanted {
     entity: Rc<str>,
     contact: Rc<str>,
     list: Option<list::Listed>,
+    /// Names in the list that mean nothing.
+    missing: Vec<String>,
     /// What it sets.
     change: Option<::sip::feature::Change>,
     event: String,
@@ -187,7 +189,8 @@ impl SipDriver {
     /// A SUBSCRIBE outside dialogs.
     pub(crate) fn subscribed(&mut self, core: &mut Core, mut incoming: Incoming) {
         let Some(Known { endpoint }) = self.admit(core, &mut incoming) else { return };
-        let wanted = match self.wanted(core, &endpoint, &incoming.message.view()) {
+        let contact = self.own_contact(incoming.source, &endpoint);
+        let wanted = match self.wanted(core, &endpoint, &incoming.message.view(), &contact) {
             Ok(wanted) => wanted,
             Err((status, header)) => {
                 let headers: Vec<(&str, &str)> = header.iter().map(|(n, v)| (*n, v.as_str())).collect();
@@ -202,7 +205,11 @@ impl SipDriver {
             core.log(Level::Warning, "res_pjsip_pubsub", &line);
             return self.refuse(&incoming, &Answer::new(503).headers(&[("Retry-After", "60")]));
         }
-        let contact = self.own_contact(incoming.source, &endpoint);
+        for name in &wanted.missing {
+            let (entity, own) = (&wanted.entity, &endpoint.name);
+            let line = format!("list '{entity}' for '{own}': nothing of the name '{name}' can be watched");
+            core.log(Level::Warning, "res_pjsip_pubsub", &line);
+        }
         let accept = Accept { contact: &contact, symmetric: endpoint.rewrite_contact, unproved: false };
         let (event, seconds) = (wanted.event.as_str(), wanted.seconds);
         // The first NOTIFY is asked for while the watcher is not written down yet; it follows below.
@@ -248,7 +255,13 @@ impl SipDriver {
     }
 
     /// What may be watched, or the status and header that refuse it.
-    fn wanted(&self, core: &Core, endpoint: &Endpoint, message: &Message<'_>) -> Result<Wanted, Refusal> {
+    fn wanted(
+        &self,
+        core: &Core,
+        endpoint: &Endpoint,
+        message: &Message<'_>,
+        own_contact: &str,
+    ) -> Result<Wanted, Refusal> {
         if !endpoint.watching.allow {
             return Err((603, None));
         }
@@ -280,11 +293,13 @@ impl SipDriver {
         let context = [&endpoint.watching.context, &endpoint.context];
         let context = context.into_iter().find(|context| !context.is_empty()).cloned().unwrap_or_default();
         let list = self.list_of(&exten, &identity::text(event.package));
+        let mut missing = Vec::new();
         let (items, list) = match list.filter(|_| list::is_understood(message)) {
             Some(list) => {
-                let host = message.to().map(|to| identity::text(to.uri.host.as_bytes())).unwrap_or_default();
-                let items = self.items_of(core, endpoint, &list, (kind, &context, &host));
-                (items, Some(list::Listed::new(&list)))
+                let made =
+                    self.made_of(core, endpoint, (&exten, &list), (kind, &context, own_contact));
+                missing = made.missing;
+                (made.items, Some(made.list))
             }
             None => {
                 let topic = match kind {
@@ -324,7 +339,7 @@ impl SipDriver {
         };
         let contact = message.from().map(|from| identity::text(from.uri.as_bytes())).unwrap_or_default();
         let contact = super::outbound::to_uri(&contact).into();
-        Ok(Wanted { items, entity, contact, list, change, event, seconds })
+        Ok(Wanted { items, entity, contact, list, missing, change, event, seconds })
     }
 
     /// A SUBSCRIBE inside a subscription: it goes on, or ends.

@@ -21,7 +21,7 @@ pub(super) fn order(names: &[String]) -> Vec<IdentifyBy> {
         _ => None,
     });
     let mut order: Vec<IdentifyBy> = written.collect();
-    for unnamed in [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::Transport] {
+    for unnamed in [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::AuthUsername, IdentifyBy::Transport] {
         if !order.contains(&unnamed) {
             order.push(unnamed);
         }
@@ -37,9 +37,19 @@ pub(super) fn identify(from: &pjsip::Identify, hosts: &Hosts, findings: &mut Fin
                 let net = *net;
                 matches.push(Match::Source(Rc::new(move |ip| net.contains(ip))));
             }
+            SourceMatch::Port(net, port) => {
+                let net = *net;
+                matches.push(Match::SourcePort(*port, Rc::new(move |ip| net.contains(ip))));
+            }
             SourceMatch::Host(host) => {
-                let known = hosts.of(&bare(host), from.srv_lookups);
-                matches.push(Match::Source(Rc::new(move |ip| known.contains(&ip.to_canonical()))));
+                // A port says which one is meant: no service is asked for (RFC 3263 §4.2).
+                let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+                let known = hosts.of(&bare(host), from.srv_lookups && port.is_none());
+                let is_in: driver::sip::Access = Rc::new(move |ip| known.contains(&ip.to_canonical()));
+                matches.push(match port {
+                    Some(port) => Match::SourcePort(port, is_in),
+                    None => Match::Source(is_in),
+                });
             }
         }
     }

@@ -295,6 +295,8 @@ impl<T: crate::config::kind::Choice> Kind for Ordered<T> {
 pub enum SourceMatch {
     /// A network.
     Net(Net),
+    /// A network, of which only what comes from this port is meant.
+    Port(Net, u16),
     /// A host name, to be looked up when the configuration is loaded, with its port if one is written.
     Host(String),
 }
@@ -312,6 +314,9 @@ impl Kind for Sources {
             "address, network or host name",
             "write 192.0.2.0/24 or sip.example.com",
             |item| {
+                if let Some((net, port)) = with_port(item) {
+                    return Some(SourceMatch::Port(net, port));
+                }
                 if let Some((net, rest)) = Net::leading(item) {
                     tell_rest(variable, "network", rest, notes);
                     return Some(SourceMatch::Net(net));
@@ -326,6 +331,22 @@ impl Kind for Sources {
         )?);
         Ok(())
     }
+}
+
+/// An address with a port behind it and perhaps a mask behind that: `192.0.2.0:5062/24`, `[2001:db8::1]:5060`.
+fn with_port(item: &str) -> Option<(Net, u16)> {
+    let (front, mask) = match item.split_once('/') {
+        Some((front, mask)) => (front, format!("/{mask}")),
+        None => (item, String::new()),
+    };
+    let (address, port) = front.rsplit_once(':')?;
+    // Colons of an address of IPv6 without brackets are its own.
+    let bare = address.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+    let address = bare.or_else(|| (!address.contains(':')).then_some(address))?;
+    let network = format!("{address}{mask}");
+    let (net, rest) = Net::leading(&network)?;
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    rest.is_empty().then_some((net, port))
 }
 
 /// `match_header=Name: value`, the value plain or a `/regular expression/`.
