@@ -502,7 +502,7 @@ fn the_dialplan_reads_both_messages_and_chooses_what_is_offered() {
     let headers = "X-One: 1\r\nX-Two: 2\r\nx-one: 3\r\n";
     phone.ask_quietly(&mut lab, "INVITE", "sip:100@strowger", headers, &offer());
     let id = lab.started.pop_front().unwrap();
-    assert_eq!(lab.read(id, "PJSIP_HEADERS", "x-").as_deref(), Some("X-One,X-Two"));
+    assert_eq!(lab.read(id, "PJSIP_HEADERS", "x-").as_deref(), Some("X-One,X-Two,x-one"));
     assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADERS", ""), None, "it placed no call");
     assert_eq!(lab.read(id, "PJSIP_RESPONSE_HEADER", "read,X-One"), None);
     // A call of ours.

@@ -541,7 +541,7 @@ fn a_message_that_cannot_be_read_leaves_a_line_that_says_why_and_many_leave_few(
     let mut phone = Phone::new("alice").password(None);
     for (header, why) in [
         ("Contact: <sip:alice@h\r\n", "INVITE cannot be read: Contact is no address: Contact: <sip:alice@h"),
-        ("Contact: <tel:+49>\r\n", "Contact is nothing that a request can be sent to: Contact: <tel:+49>"),
+        ("Contact: <tel:+49>\r\n", "scheme of Contact is not served"),
         ("CSeq: 7 INVITE\r\n", "CSeq stands twice"),
     ] {
         let text = phone.request("INVITE", "sip:100@strowger", header, "");

@@ -38,8 +38,10 @@ fn rfc3428_7_a_message_runs_the_dialplan_with_what_it_says() {
         assert_eq!(message.get("Authorization"), "", "secrets stay here");
     }
     // Another one meanwhile has a channel of its own.
-    let answer = alice.call_again().ask(&mut lab, "MESSAGE", "sip:600@strowger", TEXT, "hi");
-    assert_eq!(line(&answer), "202");
+    let mut trunk = Phone::new("trunk");
+    let text = trunk.request("MESSAGE", "sip:600@strowger", TEXT, "hi");
+    lab.receive(trunk.flow, text);
+    assert_eq!(lab.lines(), ["202"]);
     let other = lab.started.pop_front().expect("a channel");
     let name = lab.shard.core.borrow().get(other).unwrap().name.clone();
     assert!(name.starts_with("Message/ast_msg_queue-"), "{name}");

@@ -213,7 +213,7 @@ fn contact_and_from_say_what_the_site_wants_of_them() {
             "a number that is withheld",
             |c| c.callerid_contact = true,
             "Contact",
-            "<sip:asterisk@192.0.2.1:5060>",
+            "<sip:anonymous@192.0.2.1:5060>",
         ),
         ("the site's user", |_| {}, "Contact", "<sip:asterisk@192.0.2.1:5060>"),
         ("the caller's number", |c| c.callerid_contact = true, "Contact", "<sip:6001@192.0.2.1:5060>"),

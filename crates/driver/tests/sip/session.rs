@@ -113,7 +113,8 @@ fn requests_in_a_call_are_served_or_refused_by_name() {
         ("a picture", "INFO", "Content-Type: image/png\r\n", "x", "415", 0),
         ("text", "MESSAGE", "Content-Type: text/plain\r\n", "hi", "202", 1),
         ("a question", "OPTIONS", "", "", "200", 0),
-        ("text that is none", "MESSAGE", "Content-Type: text/html\r\n", "<p>hi", "415", 0),
+        ("text of another kind", "MESSAGE", "Content-Type: text/html\r\n", "<p>hi", "202", 1),
+        ("what is no text", "MESSAGE", "Content-Type: image/png\r\n", "x", "415", 0),
         ("RFC 6086 4.2.2: a package", "INFO", "Info-Package: x\r\n", "", "469", 0),
         (
             "RFC 5168: a picture is asked for",

@@ -286,7 +286,8 @@ impl Writer<'_> {
         let all = all || branch.full_state;
         let boundary = self.letters();
         let mut index = format!(
-            "{}<list xmlns=\"urn:ietf:params:xml:ns:rlmi\" uri=\"{}\" version=\"{}\" fullState=\"{all}\">\n              <name>{}</name>\n",
+            "{}<list xmlns=\"urn:ietf:params:xml:ns:rlmi\" uri=\"{}\" version=\"{}\" fullState=\"{all}\">\n \
+             <name>{}</name>\n",
             body::XML,
             body::escape(&branch.uri),
             branch.version,

@@ -334,9 +334,10 @@ fn rfc3261_12_1_1_and_12_2_1_1_requests_follow_the_route_set() {
 
 #[test]
 fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_they_send_from() {
-    for (name, symmetric, expected) in
-        [("contact counts", false, udp("192.0.2.77:5060")), ("source counts", true, udp("198.51.100.4:999"))]
-    {
+    for (name, symmetric, expected, target) in [
+        ("contact counts", false, udp("192.0.2.77:5060"), "sip:moved@192.0.2.77"),
+        ("source counts", true, udp("198.51.100.4:999"), "sip:moved@198.51.100.4:999"),
+    ] {
         let mut desk = Desk::new(config());
         let incoming = desk.hear(&invite()).incoming();
         let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric, unproved: false };
@@ -363,7 +364,7 @@ fn rfc3261_12_2_2_a_reinvite_moves_the_target_and_symmetric_peers_stay_where_the
         desk.act(answer(*id));
         desk.hear_from(udp("198.51.100.4:999"), &request("ACK", "a2", 2, &tag, ""));
         let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
-        assert_eq!(heard.sent[0].1.view().request_uri_bytes(), b"sip:moved@192.0.2.77", "{name}");
+        assert_eq!(heard.sent[0].1.view().request_uri_bytes(), target.as_bytes(), "{name}");
         assert_eq!(heard.sent[0].0, expected, "{name}");
     }
 }
@@ -706,11 +707,33 @@ fn a_request_fails_with_the_connection_that_was_made_for_it() {
 }
 
 #[test]
-fn a_peer_without_contact_is_reached_as_it_is_called() {
+fn rfc3261_8_1_1_8_a_call_that_does_not_say_where_its_caller_is_is_refused() {
     let mut desk = Desk::new(config());
-    let (dialog, _) = desk.up(&request("INVITE", "inv", 1, "", ""));
-    let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
-    assert_eq!(heard.sent[0].1.view().request_uri_bytes(), b"sip:peer@192.0.2.9");
+    let heard = desk.hear(&request("INVITE", "inv", 1, "", ""));
+    let view = heard.sent[0].1.view();
+    assert_eq!((heard.lines(), view.reason_phrase()), (vec!["400".to_owned()], &b"Missing Contact header"[..]));
+    assert_eq!(desk.stack.load(), Load::default());
+}
+
+#[test]
+fn a_symmetric_peer_behind_proxies_is_routed_to_where_its_first_hop_is() {
+    for (symmetric, first) in [(true, "<sip:192.0.2.9:5062;lr>"), (false, "<sip:10.1.1.1;lr>")] {
+        let mut desk = Desk::new(config());
+        let routes = "Record-Route: <sip:10.1.1.1;lr>\nRecord-Route: <sip:203.0.113.8;lr>\n";
+        let invite = request("INVITE", "inv", 1, "", &format!("{routes}Contact: <sip:p@10.9.9.9>\n"));
+        let incoming = desk.hear(&invite).incoming();
+        let accept = Accept { contact: "<sip:us@10.0.0.1>", symmetric, unproved: false };
+        let dialog = desk.stack.accept_invite(&incoming, &accept, desk.now).unwrap();
+        let ((), heard) =
+            desk.act(|stack, now, out| stack.answer(dialog, &Answer::new(200), now, out).unwrap());
+        let tag = String::from_utf8_lossy(heard.sent[0].1.view().to_tag().unwrap()).into_owned();
+        desk.hear(&request("ACK", "a", 1, &tag, ""));
+        let ((), heard) = desk.act(|stack, now, out| stack.bye(dialog, &[], now, out).unwrap());
+        let bye = heard.sent[0].1.view();
+        assert_eq!(bye.request_uri_bytes(), b"sip:p@10.9.9.9");
+        let routes: Vec<_> = bye.headers(HeaderName::Route).map(String::from_utf8_lossy).collect();
+        assert_eq!(routes, [first, "<sip:203.0.113.8;lr>"]);
+    }
 }
 
 #[test]
