@@ -539,7 +539,9 @@ impl Cli {
         };
         let Some(state) = DeviceState::parse(word) else { return Said::Usage };
         self.site.shard.core.borrow_mut().set_custom_device(name, state);
-        Said::done(format!("Changing {} to {}\n", clean(device), state.name()))
+        let name = clean(device);
+        let name = name.split_once(':').map_or(&*name, |(_, name)| name);
+        Said::done(format!("Changing {name} to {}\n", state.name()))
     }
 
     fn presencestate_list(&self, ask: &mut Ask<'_>) -> Said {

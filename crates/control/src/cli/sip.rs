@@ -563,24 +563,31 @@ impl Cli {
             if rows.is_empty() {
                 return NOTHING.to_owned();
             }
+            let sip = self.site.sip.borrow();
             let mut out = format!(
-                "Endpoint: {} {} {} {}\n{RULE}\n",
-                field("Endpoint/Resource", 40),
-                field("Event", 16),
+                "Endpoint: {}\nResource: {}\n  Expiry: {}  {}\n{}\n\n",
+                field("Endpoint/Caller-ID", 65),
+                field("Resource/Event", 65),
                 field("Expiry", 8),
-                field("Remote", 24)
+                field("Call-id", 55),
+                "=".repeat(75)
             );
             for row in &rows {
-                let name = format!("{}/{}", clean(&row.endpoint), clean(&row.resource));
+                let endpoint = sip.config().endpoints.get(row.endpoint.as_str());
+                let caller = endpoint.map(|endpoint| endpoint.caller.all()).unwrap_or_default();
+                let slash = if caller.is_empty() { "" } else { "/" };
                 let _ = writeln!(
                     out,
-                    "Endpoint: {name:<40} {:<16} {:>8} {:<24}",
+                    "Endpoint: {}{slash}{}\nResource: {}/{}\n  Expiry: {:8}  {}\n",
+                    clean(&row.endpoint),
+                    clean(&caller),
+                    clean(&row.resource),
                     row.event,
                     row.expires,
-                    clean(&row.remote)
+                    clean(&row.call_id)
                 );
             }
-            out.push_str(&found(rows.len()));
+            let _ = writeln!(out, "{} active subscriptions", rows.len());
             out
         };
         ask.show(value, text)

@@ -481,11 +481,8 @@ impl SipDriver {
             if let Some(redirecting) = identity::redirected_by(&incoming.message.view()) {
                 entry.redirecting = redirecting;
             }
-            for (name, value) in &endpoint.set_var {
-                let (inherit, name) = dialplan::Inherit::strip(name);
-                entry.vars.set(dialplan::Var::named(name), value, inherit);
-            }
         }
+        set_own_variables(core, channel, endpoint);
         core.set_variable(channel, "SIPDOMAIN", &domain.unwrap_or_default());
         self.in_hand = Begun::default();
         self.note_withdrawal(core, handle);
@@ -659,6 +656,26 @@ impl SipDriver {
             self.plan_passed(core, handle, true);
         }
         sdp
+    }
+}
+
+/// What an endpoint's `set_var` says of each of its channels, the caller id among it.
+pub(crate) fn set_own_variables(core: &mut Core, channel: ChannelId, endpoint: &Endpoint) {
+    // All functions before any variable, which shows what they have set.
+    for (name, value) in &endpoint.set_var {
+        let Some(entry) = core.get_mut(channel) else { return };
+        match name.to_ascii_lowercase().as_str() {
+            "callerid(name)" => entry.caller.name = Some(value.clone()),
+            "callerid(num)" | "callerid(number)" => entry.caller.number = Some(value.clone()),
+            "callerid(all)" | "callerid" => {
+                let said = call::PartyId::parse(value);
+                (entry.caller.name, entry.caller.number) = (said.name, said.number);
+            }
+            _ => {}
+        }
+    }
+    for (name, value) in endpoint.set_var.iter().filter(|(name, _)| !name.to_ascii_lowercase().starts_with("callerid(")) {
+        core.set_variable(channel, name, value);
     }
 }
 

@@ -377,10 +377,12 @@ impl SipDriver {
             if let Some(caller) = request.shown_caller() {
                 entry.connected = caller.clone();
             }
-            for (name, value) in endpoint.set_var.iter().chain(&request.variables) {
-                let (inherit, name) = dialplan::Inherit::strip(name);
-                entry.vars.set(dialplan::Var::named(name), value, inherit);
-            }
+        }
+        super::inbound::set_own_variables(core, channel, &endpoint);
+        for (name, value) in &request.variables {
+            let (inherit, name) = dialplan::Inherit::strip(name);
+            let Some(entry) = core.get_mut(channel) else { break };
+            entry.vars.set(dialplan::Var::named(name), value, inherit);
         }
         Ok(channel)
     }

@@ -71,7 +71,7 @@ fn the_dialplan_is_shown_and_its_globals_set() {
             "- 1 hints registered",
         ]
     );
-    assert_eq!(desk.text("devstate change Custom:lamp INUSE"), "Changing Custom:lamp to INUSE\n");
+    assert_eq!(desk.text("devstate change Custom:lamp INUSE"), "Changing lamp to INUSE\n");
     desk.cli.site.hints.borrow_mut().update(&desk.world.shard);
     assert!(desk.text("core show hint 6001").contains("State:InUse "));
     assert!(desk.text("devstate list").contains("--- Name: 'Custom:lamp'  State: 'INUSE'\n"));
