@@ -58,9 +58,9 @@ pub use check::{Concern, Constants, Named, UNKNOWN, Use, check, devices, names, 
 pub use contract::{AppFuture, AppRow, Flow, Outcome, Run};
 pub use dial::{DialOptions, UNSUPPORTED_OPTIONS};
 pub use env::{priority_of_label, reach};
+pub use flow::line::choose_refusal;
 pub use functions::rows::statement;
 pub use functions::state::SPEAKS;
-pub use flow::line::choose_refusal;
 pub use hints::hinted;
 pub use intercept::intercept;
 pub use queue::callback::restore as restore_callbacks;

@@ -67,7 +67,9 @@ pub use again::RowsAgain;
 pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, AgentRules, Agents};
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};
-pub use bridge::{AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, PLAY_SOUND, SayRemaining, Warnings, bridge_pair};
+pub use bridge::{
+    AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, PLAY_SOUND, SayRemaining, Warnings, bridge_pair,
+};
 pub use callbacks::{
     CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, CALLBACKS, CALLBACKS_MAX, Callback,
     CallbackId, Callbacks, NoCallback,

@@ -53,9 +53,9 @@ pub(crate) fn names(config: &Config, message: &Message<'_>, came: &Arrival<'_>) 
     }
     for way in &config.order {
         let said = match way {
-            IdentifyBy::Username => message
-                .from()
-                .map(|from| from.uri.user_meant(config.ignore_user_options).into_owned()),
+            IdentifyBy::Username => {
+                message.from().map(|from| from.uri.user_meant(config.ignore_user_options).into_owned())
+            }
             IdentifyBy::AuthUsername => message
                 .header(HeaderName::Authorization)
                 .and_then(Credentials::parse)

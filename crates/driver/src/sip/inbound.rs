@@ -674,7 +674,9 @@ pub(crate) fn set_own_variables(core: &mut Core, channel: ChannelId, endpoint: &
             _ => {}
         }
     }
-    for (name, value) in endpoint.set_var.iter().filter(|(name, _)| !name.to_ascii_lowercase().starts_with("callerid(")) {
+    for (name, value) in
+        endpoint.set_var.iter().filter(|(name, _)| !name.to_ascii_lowercase().starts_with("callerid("))
+    {
         core.set_variable(channel, name, value);
     }
 }

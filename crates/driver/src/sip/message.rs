@@ -246,7 +246,8 @@ fn read(message: &Message<'_>, source: Flow, endpoint: &super::config::Endpoint)
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
         let scheme = identity::text(from.uri.scheme.as_bytes());
-        let uri = if from.uri.is_sip() { bare(&from.uri, &scheme) } else { identity::text(from.uri.as_bytes()) };
+        let uri =
+            if from.uri.is_sip() { bare(&from.uri, &scheme) } else { identity::text(from.uri.as_bytes()) };
         if name.is_empty() { format!("<{uri}>") } else { format!("\"{name}\" <{uri}>") }
     });
     let mut read =
@@ -256,7 +257,8 @@ fn read(message: &Message<'_>, source: Flow, endpoint: &super::config::Endpoint)
     read.set("PJSIP_ENDPOINT", endpoint.caller.name(), false);
     for (name, value) in message.fields().take(DATA_MAX) {
         let name = identity::text(name.as_bytes());
-        let proves = ["Authorization", "Proxy-Authorization"].iter().any(|own| own.eq_ignore_ascii_case(&name));
+        let proves =
+            ["Authorization", "Proxy-Authorization"].iter().any(|own| own.eq_ignore_ascii_case(&name));
         // Of several of one name the first counts.
         if !proves && read.get(&name).is_empty() {
             read.set(&name, &identity::text(value), false);

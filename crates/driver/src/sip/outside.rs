@@ -85,7 +85,11 @@ impl SipDriver {
             match () {
                 () if is("Content") || is("Content-Type") => {}
                 () if is("Content-Length") => {
-                    core.log(Level::Notice, "res_pjsip_notify", "It is not necessary to specify Content-Length, ignoring");
+                    core.log(
+                        Level::Notice,
+                        "res_pjsip_notify",
+                        "It is not necessary to specify Content-Length, ignoring",
+                    );
                 }
                 () if is("Subscription-State") => {
                     headers.splice(..1, [(name.as_str(), value.as_str())]);

@@ -448,7 +448,8 @@ impl SipDriver {
             "remote_tag" => names.map(|names| identity::text(names.remote_tag)).unwrap_or_default(),
             "local_addr" => {
                 let host = self.own_host(flow);
-                let port = self.stack.sent_by(flow).and_then(|own| own.rsplit_once(':')?.1.parse::<u16>().ok());
+                let port =
+                    self.stack.sent_by(flow).and_then(|own| own.rsplit_once(':')?.1.parse::<u16>().ok());
                 format!("{host}:{}", port.unwrap_or(flow.protocol.default_port()))
             }
             "remote_addr" => flow.remote.to_string(),

@@ -53,7 +53,8 @@ struct Parts {
 impl Parts {
     #[track_caller]
     fn read(kind: &str, text: &str) -> Self {
-        let boundary = kind.strip_prefix("multipart/related;type=\"application/rlmi+xml\";boundary=").expect(kind);
+        let boundary =
+            kind.strip_prefix("multipart/related;type=\"application/rlmi+xml\";boundary=").expect(kind);
         assert!(boundary.bytes().all(|byte| byte.is_ascii_lowercase()), "{kind}");
         let whole = text.strip_suffix(&format!("--{boundary}--\r\n")).expect(text);
         let part = |part: &str| {
@@ -146,7 +147,11 @@ fn rfc4662_4_3_a_list_is_told_whole_at_first_and_then_what_has_changed() {
         let inner = third.inner(third.parts.len() - 1);
         let versions = if full_state { ("2", "2") } else { ("2", "1") };
         assert_eq!((third.version(), inner.version()), versions, "{name}");
-        assert_eq!((inner.is_full(), inner.resources()), (full_state, vec!["602 active".to_owned()]), "{name}");
+        assert_eq!(
+            (inner.is_full(), inner.resources()),
+            (full_state, vec!["602 active".to_owned()]),
+            "{name}"
+        );
         // A refresh tells all again.
         alice.inside_proved(&mut lab, "SUBSCRIBE", EVENT, "");
         assert_eq!(line(&lab.sent()), "200");
@@ -208,7 +213,11 @@ fn every_name_stands_once_in_a_tree_of_lists_and_what_means_nothing_is_left_out(
         ("first above, then below", &[("lamps", &["600", "inner"]), ("inner", &["600", "601"])], "600 (601)"),
         ("nothing left of the inner one", &[("lamps", &["600", "inner"]), ("inner", &["600", "500"])], "600"),
         ("no hint", &[("lamps", &["500", "600"])], "600"),
-        ("a list goes before a hint of its name", &[("lamps", &["600", "601"]), ("601", &["602"])], "600 (602)"),
+        (
+            "a list goes before a hint of its name",
+            &[("lamps", &["600", "601"]), ("601", &["602"])],
+            "600 (602)",
+        ),
         (
             "three deep",
             &[("lamps", &["inner", "600"]), ("inner", &["deep", "601"]), ("deep", &["602"])],
@@ -275,7 +284,9 @@ fn notification_batch_interval_gathers_changes_into_one_document() {
     lab.pass(Duration::from_millis(100));
     let second = told(&mut lab, &alice).parts;
     assert_eq!(second.resources(), ["600 active", "inner active"]);
-    assert!(second.parts[0].2.contains("On the phone") && second.inner(1).parts[0].2.contains("On the phone"));
+    assert!(
+        second.parts[0].2.contains("On the phone") && second.inner(1).parts[0].2.contains("On the phone")
+    );
     lab.pass(Duration::from_secs(1));
     assert_eq!(lab.lines(), [""; 0]);
 }

@@ -78,7 +78,10 @@ fn rfc3428_7_text_and_documents_of_all_kinds_pass_in_a_call_and_nothing_else_doe
             let text = call::Text { kind: kind.to_owned(), body: body.to_owned() };
             assert!(lab.with(|sip, core| sip.pass_text(core, id, &text)), "{kind}");
             let passed = lab.sent();
-            assert_eq!((line(&passed), header(&passed, "Content-Type")), ("MESSAGE".to_owned(), kind.to_owned()));
+            assert_eq!(
+                (line(&passed), header(&passed, "Content-Type")),
+                ("MESSAGE".to_owned(), kind.to_owned())
+            );
         }
     }
 }

@@ -76,10 +76,7 @@ fn rfc6665_4_2_1_a_lamp_is_accepted_told_at_once_and_at_each_change() {
     // The watcher leaves.
     alice.inside_proved(&mut lab, "SUBSCRIBE", "Event: dialog\r\nExpires: 0\r\n", "");
     assert_eq!(line(&lab.sent()), "200");
-    assert_eq!(
-        next_notify(&mut lab, &alice),
-        ("terminated".to_owned(), "confirmed".to_owned())
-    );
+    assert_eq!(next_notify(&mut lab, &alice), ("terminated".to_owned(), "confirmed".to_owned()));
     lab.rest();
 }
 

@@ -295,13 +295,15 @@ fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
     );
     let headers = uri.iter().position(|byte| *byte == b'?').unwrap_or(uri.len());
     let (uri, headers) = uri.split_at(headers);
-    let host = match uri.iter().rposition(|byte| *byte == b'@').or(uri.iter().position(|byte| *byte == b':')) {
+    let host = match uri.iter().rposition(|byte| *byte == b'@').or(uri.iter().position(|byte| *byte == b':'))
+    {
         Some(before) => before + 1,
         None => return value.into(),
     };
     let (before, rest) = uri.split_at(host);
     let by_name = matches!(flow.protocol, Protocol::Ws | Protocol::Wss);
-    let is_transport = |param: &&[u8]| param.get(..10).is_some_and(|name| name.eq_ignore_ascii_case(b"transport="));
+    let is_transport =
+        |param: &&[u8]| param.get(..10).is_some_and(|name| name.eq_ignore_ascii_case(b"transport="));
     let params = rest.split(|byte| *byte == b';').skip(1).filter(|param| by_name || !is_transport(param));
     let remote = SocketAddr::new(flow.remote.ip().to_canonical(), flow.remote.port());
     let mut out = [head, before, remote.to_string().as_bytes()].concat();
@@ -410,7 +412,12 @@ mod tests {
     #[test]
     fn a_peer_is_where_its_messages_come_from() {
         for (protocol, remote, value, expected) in [
-            (Protocol::Udp, "198.51.100.4:6061", "sip:p@10.1.1.9:5099;transport=UDP", "sip:p@198.51.100.4:6061"),
+            (
+                Protocol::Udp,
+                "198.51.100.4:6061",
+                "sip:p@10.1.1.9:5099;transport=UDP",
+                "sip:p@198.51.100.4:6061",
+            ),
             (Protocol::Udp, "198.51.100.4:6061", "sip:10.1.1.9;ob", "sip:198.51.100.4:6061;ob"),
             (Protocol::Udp, "198.51.100.4:6061", "<sip:10.1.1.1;lr>", "<sip:198.51.100.4:6061;lr>"),
             (

@@ -92,14 +92,13 @@ impl Message<'_> {
         if matches!(uri.scheme, Scheme::Other(scheme) if !scheme.eq_ignore_ascii_case(b"urn")) {
             return foreign("scheme of the Request-URI is not served");
         }
-        let may_be_number = matches!(
-            self.method(),
-            Method::Invite | Method::Ack | Method::Bye | Method::Cancel
-        );
+        let may_be_number =
+            matches!(self.method(), Method::Invite | Method::Ack | Method::Bye | Method::Cancel);
         if uri.scheme == Scheme::Tel && !may_be_number {
             return foreign("only calls have a number as Request-URI");
         }
-        let is_foreign = |addr: Option<NameAddr<'_>>| addr.is_some_and(|addr| matches!(addr.uri.scheme, Scheme::Other(_)));
+        let is_foreign =
+            |addr: Option<NameAddr<'_>>| addr.is_some_and(|addr| matches!(addr.uri.scheme, Scheme::Other(_)));
         if is_foreign(self.from()) || is_foreign(self.to()) {
             return foreign("scheme of From or To is not served");
         }

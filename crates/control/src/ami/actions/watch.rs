@@ -33,7 +33,10 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("URI", "SIP URI, reached as default_outbound_endpoint is"),
             may("Channel", "name of a PJSIP channel"),
             may("Option", "section of pjsip_notify.conf"),
-            may("Variable", "Header=value, several separated by commas; the header may be repeated. Content is a line of the body"),
+            may(
+                "Variable",
+                "Header=value, several separated by commas; the header may be repeated. Content is a line of the body",
+            ),
         ],
         run: notify,
     },
@@ -47,7 +50,10 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("From", "who it is from"),
             may("Body", "the text"),
             may("Base64Body", "the text, coded, when it has several lines"),
-            may("Variable", "Header=value that goes out with it, several separated by commas; the header may be repeated"),
+            may(
+                "Variable",
+                "Header=value that goes out with it, several separated by commas; the header may be repeated",
+            ),
         ],
         run: send,
     },
@@ -111,7 +117,8 @@ const PIECES_MAX: usize = 64;
 
 /// The `NAME=value` items of all Variable headers, each of which may hold several.
 fn lines(turn: &Turn<'_>) -> Vec<(String, String)> {
-    let items = turn.action.all("Variable").flat_map(|text| super::split_list(text).into_iter().take(PIECES_MAX));
+    let items =
+        turn.action.all("Variable").flat_map(|text| super::split_list(text).into_iter().take(PIECES_MAX));
     let pair = |item: String| {
         let (name, value) = item.split_once('=')?;
         Some((name.trim().to_owned(), value.trim().to_owned()))

@@ -296,8 +296,7 @@ impl SipDriver {
         let mut missing = Vec::new();
         let (items, list) = match list.filter(|_| list::is_understood(message)) {
             Some(list) => {
-                let made =
-                    self.made_of(core, endpoint, (&exten, &list), (kind, &context, own_contact));
+                let made = self.made_of(core, endpoint, (&exten, &list), (kind, &context, own_contact));
                 missing = made.missing;
                 (made.items, Some(made.list))
             }

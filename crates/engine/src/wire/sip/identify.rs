@@ -21,7 +21,9 @@ pub(super) fn order(names: &[String]) -> Vec<IdentifyBy> {
         _ => None,
     });
     let mut order: Vec<IdentifyBy> = written.collect();
-    for unnamed in [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::AuthUsername, IdentifyBy::Transport] {
+    for unnamed in
+        [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::AuthUsername, IdentifyBy::Transport]
+    {
         if !order.contains(&unnamed) {
             order.push(unnamed);
         }

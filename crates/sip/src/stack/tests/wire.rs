@@ -711,7 +711,10 @@ fn rfc3261_8_1_1_8_a_call_that_does_not_say_where_its_caller_is_is_refused() {
     let mut desk = Desk::new(config());
     let heard = desk.hear(&request("INVITE", "inv", 1, "", ""));
     let view = heard.sent[0].1.view();
-    assert_eq!((heard.lines(), view.reason_phrase()), (vec!["400".to_owned()], &b"Missing Contact header"[..]));
+    assert_eq!(
+        (heard.lines(), view.reason_phrase()),
+        (vec!["400".to_owned()], &b"Missing Contact header"[..])
+    );
     assert_eq!(desk.stack.load(), Load::default());
 }
 
