@@ -143,13 +143,19 @@ async fn talk(call: &Call, given: &Options, dial: &DialOptions, other: &Party) -
     if given.has('p') && !tone.is_empty() {
         let _ = chan.while_up(other.chan().play(&tone, "")).await?;
     }
-    transfer::show(chan, other.chan()).await;
-    transfer::show(other.chan(), chan).await;
     let audio = after::LimitAudio::of(call);
-    let limits = after::bridge_limits(call, dial, &audio).await?;
+    let mut limits = after::bridge_limits(call, dial, &audio).await?;
+    limits.introduces = true;
     // Option x means something else here.
     let parties = [(chan, Some(rights(given, "TH\0WK"))), (other.chan(), Some(rights(given, "th\0wk")))];
-    Ok(features::converse(parties, limits).await)
+    let end = features::converse(parties, limits).await;
+    // Whom it leaves has been told why it was over.
+    let _ = other.chan().with(|c| {
+        if c.last_cause == Cause::NONE {
+            c.last_cause = Cause::NORMAL_CLEARING;
+        }
+    });
+    Ok(end)
 }
 
 async fn wait(call: &Call, text: &str) -> Outcome {
@@ -169,14 +175,14 @@ async fn wait(call: &Call, text: &str) -> Outcome {
     }
     let limit = given.arg('S').and_then(args::seconds).filter(|limit| !limit.is_zero());
     let deadline = limit.map(|limit| chan.now() + limit);
+    let name = args::nth(&parts, 0).trim();
+    let _held = Held::new(chan, BridgeUse::Waiting, if name.is_empty() { "default" } else { name });
     match given.arg('e').and_then(|kind| kind.trim().chars().next()).unwrap_or('m') {
         'r' => drop(chan.start_tone("ring")),
         's' | 'n' => {}
         _ => drop(chan.start_music(given.arg('m').unwrap_or_default()).await?),
     }
     let _sound = Sounding(chan);
-    let name = args::nth(&parts, 0).trim();
-    let _held = Held::new(chan, BridgeUse::Waiting, if name.is_empty() { "default" } else { name });
     while chan.event(deadline).await?.is_some() {}
     Ok(Flow::Continue)
 }

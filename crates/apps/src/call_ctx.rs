@@ -13,7 +13,7 @@ use dialplan::{Builtin, Inherit, Rights, Var};
 
 use crate::Outcome;
 use crate::env::Scope;
-use crate::pbx::{Frame, Place};
+use crate::pbx::{Frame, FrameKind, Place};
 
 /// Work on a call that may wait.
 pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -211,7 +211,9 @@ impl Call {
             let id = self.chan.id();
             let Some(channel) = core.get_mut(id) else { return };
             channel.vars.set_local(var, value);
-            self.notice_var(core, Some(id), var.name, value);
+            let in_macro = matches!(self.run.stack.borrow().last(), Some(Frame { kind: FrameKind::Macro(_), .. }));
+            let name = if in_macro { var.name.to_owned() } else { format!("LOCAL({})", var.name) };
+            self.notice_var(core, Some(id), &name, value);
         });
     }
     pub(crate) fn set_global_var(&self, var: Var<'_>, value: &str) {
@@ -226,7 +228,9 @@ impl Call {
     }
     fn notice_var(&self, core: &mut call::Core, id: Option<base::ChannelId>, name: &str, value: &str) {
         if core.watched {
-            self.settle_in(core);
+            if !self.run.ended.get() {
+                self.settle_in(core);
+            }
             core.notice(|core| {
                 Some(Notice::VarSet {
                     channel: id.and_then(|id| core.snapshot(id)),
@@ -252,6 +256,12 @@ impl Call {
     pub(crate) fn settle(&self) {
         if self.run.unsettled.get() {
             self.chan.core(|core| self.settle_in(core));
+        }
+    }
+    /// The same between two steps; once the call is over watchers see it where its last step was.
+    pub(crate) fn settle_unless_over(&self) {
+        if !(self.run.ended.get() && self.chan.core(|core| core.watched)) {
+            self.settle();
         }
     }
     pub(crate) fn settle_in(&self, core: &mut call::Core) {

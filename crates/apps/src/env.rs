@@ -180,7 +180,12 @@ impl Env for Scope<'_> {
         self.call.chan.core(|core| {
             let id = if channel.is_empty() { Some(self.call.chan.id()) } else { core.by_name(channel) };
             let Some(channel) = id.and_then(|id| core.get_mut(id)) else { return false };
-            channel.shared.set(Var::named(name), value, Inherit::Never)
+            let fitted = channel.shared.set(Var::named(name), value, Inherit::Never);
+            if let Some(id) = id.filter(|_| fitted) {
+                let (variable, value) = (format!("SHARED({name})"), value.to_owned());
+                core.notice_of(id, |channel| call::Notice::VarSet { channel: Some(channel), variable, value });
+            }
+            fitted
         })
     }
     fn caller_number(&self, out: &mut String) -> bool {

@@ -327,6 +327,8 @@ impl<'a> Search<'a> {
             return Ok(Flow::Continue);
         }
         after::note_peer(call, leg.chan())?;
+        call.set_cause(Cause::NORMAL_CLEARING);
+        let _ = leg.chan().with(|c| c.last_cause = Cause::NORMAL_CLEARING);
         caller.suit(leg.chan().id());
         caller.answer()?;
         if !self.options.has('I') {

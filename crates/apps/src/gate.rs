@@ -41,8 +41,9 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          s  a device that is in use cannot.\n  \
          t  only looks at states; nothing is set up.\n\
          Sets AVAILCHAN (name of the channel that was set up and taken down again), AVAILORIGCHAN (as it was written),\n\
-         AVAILSTATUS (state of the last that was looked at: 0 unknown, 1 not in use, 2 in use, 3 busy, 4 invalid,\n\
-         5 unavailable, 6 ringing, 7 ringing and in use, 8 on hold) and AVAILCAUSECODE.";
+         AVAILSTATUS (a number for each that was looked at, joined by &: with s or t its state, 0 unknown, 1 not in use,\n\
+         2 in use, 3 busy, 4 invalid, 5 unavailable, 6 ringing, 7 ringing and in use, 8 on hold; else 0) and\n\
+         AVAILCAUSECODE (why the last could not be set up).";
     "WaitForSilence" "app_waitforsilence" Run::Story(|call, text| Box::pin(async move { wait_for_silence(&call, &text).await })),
         "Waits until the caller is silent.", "WaitForSilence([silencerequired[,iterations[,timeout]]])",
         "Waits for silencerequired milliseconds of silence (1000), iterations times (1), for at most timeout seconds.\n\
@@ -161,22 +162,30 @@ fn chan_is_avail(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let options = dialplan::Options::parse(args::nth(&parts, 1), CHAN_IS_AVAIL_OPTIONS);
     let (mut channels, mut written) = (Vec::new(), Vec::new());
-    let (mut state, mut cause) = (DeviceState::Unknown, Cause::NONE);
+    let (mut states, mut cause) = (Vec::new(), Cause::NONE);
     for device in args::nth(&parts, 0).split('&').map(str::trim).filter(|d| !d.is_empty()).take(DEVICES_MAX) {
         let Some((tech, resource)) = device.split_once('/') else {
             call.log(Level::Warning, &format!("ChanIsAvail: '{device}' is no Technology/Resource"));
             continue;
         };
-        state = hints::device_state(call.chan.shard(), device);
+        let looks = options.has('s') || options.has('t');
+        let state = match looks {
+            true => hints::device_state(call.chan.shard(), device),
+            false => DeviceState::Unknown,
+        };
+        states.push((state as u8).to_string());
         let idle = matches!(state, DeviceState::NotInUse | DeviceState::Unknown);
-        if (options.has('s') || options.has('t')) && !idle {
+        if !idle {
             continue;
         }
         if options.has('t') {
             channels.push(device.to_owned());
         } else {
             match set_up(call, tech, resource) {
-                Ok(name) => channels.push(name),
+                Ok(name) => {
+                    cause = Cause::NONE;
+                    channels.push(name);
+                }
                 Err(why) => {
                     cause = why;
                     continue;
@@ -190,7 +199,7 @@ fn chan_is_avail(call: &Call, text: &str) -> Outcome {
     }
     call.set("AVAILCHAN", &channels.join("&"));
     call.set("AVAILORIGCHAN", &written.join("&"));
-    call.set("AVAILSTATUS", &(state as u8).to_string());
+    call.set("AVAILSTATUS", &states.join("&"));
     call.set("AVAILCAUSECODE", &cause.0.to_string());
     Ok(Flow::Continue)
 }
@@ -202,7 +211,9 @@ fn set_up(call: &Call, tech: &str, resource: &str) -> Result<String, Cause> {
         Request { resource: resource.to_owned(), requestor: Some(call.chan.id()), ..Request::default() };
     let leg = Leg::new(shard.clone(), shard.request(tech, &request)?);
     let name = leg.chan().name().to_string();
-    leg.end(Cause::NORMAL_CLEARING);
+    // Nobody has been called: it ends as one that was refused.
+    leg.chan().core(|core| core.remote_hangup(leg.chan().id(), Cause::CALL_REJECTED, "SIP 603 Decline"));
+    leg.end(Cause::CALL_REJECTED);
     Ok(name)
 }
 

@@ -49,6 +49,11 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     {
         return conference_state(&shard.core.borrow(), name);
     }
+    if let Some(mailbox) = device.get(..4).filter(|tech| tech.eq_ignore_ascii_case("MWI:")).and(device.get(4..))
+    {
+        let waits = shard.core.borrow().mailbox(mailbox).is_some_and(|messages| messages.new > 0);
+        return if waits { DeviceState::InUse } else { DeviceState::NotInUse };
+    }
     let Some((tech, resource)) = device.split_once('/') else { return DeviceState::Invalid };
     match shard.tech_named(tech) {
         Some(tech) => tech.borrow().device_state(&shard.core.borrow(), resource),
@@ -71,8 +76,11 @@ fn queue_state(core: &Core, text: &str) -> DeviceState {
     member.map_or(DeviceState::Invalid, |member| lamp(member.paused))
 }
 
-/// What a device of a queue was before anything has happened there: nobody waits, and nobody is a member.
-fn queue_before(device: &str) -> Option<DeviceState> {
+/// What a device of a queue or a mailbox was before anything has happened there: nobody waits, and nobody is a member.
+fn state_before(device: &str) -> Option<DeviceState> {
+    if device.starts_with("MWI:") {
+        return Some(DeviceState::NotInUse);
+    }
     let name = device.strip_prefix("Queue:")?;
     match () {
         () if name.ends_with("_avail") => Some(DeviceState::InUse),
@@ -362,7 +370,7 @@ impl Hints {
         let before = match () {
             () if hinted.is_none() && (is_local || is_unknown(state)) => self.devices.remove(&key),
             () if hinted.is_none() && self.devices.len() >= DEVICES_MAX => self.devices.remove(&key),
-            () => self.devices.insert(key, state).or_else(|| queue_before(&device)),
+            () => self.devices.insert(key, state).or_else(|| state_before(&device)),
         };
         if before != Some(state) || is_local {
             let notice = Notice::DeviceStateChange { device, state: state.name() };

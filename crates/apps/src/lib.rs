@@ -31,6 +31,7 @@ mod intercept;
 pub mod ivr;
 mod listen;
 pub mod message;
+mod mf;
 pub mod monitor;
 pub mod originate;
 mod own_name;

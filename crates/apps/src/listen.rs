@@ -91,6 +91,8 @@ async fn read(call: &Call, args: &str) -> Outcome {
         call.set("READSTATUS", "ERROR");
         return Ok(Flow::Continue);
     }
+    // What it is until something is known.
+    call.set("READSTATUS", "ERROR");
     let options = dialplan::Options::parse(arg(3), READ_OPTIONS);
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("Read has no option '{letter}'"));
@@ -139,13 +141,14 @@ async fn read(call: &Call, args: &str) -> Outcome {
 
 /// Asks until something was entered or the attempts are over. `Err` carries what was typed before the call ended.
 async fn read_attempts(call: &Call, plan: &ReadPlan) -> Result<(String, &'static str), (String, Stop)> {
-    for _ in 0..plan.attempts {
+    for attempt in 1..=plan.attempts {
         let mut typed = String::new();
         let ended = read_once(&call.chan, plan, &mut typed).await;
         match ended {
             Err(stop) => return Err((typed, stop)),
             Ok(true) => return Ok((typed, "OK")),
             Ok(false) if !typed.is_empty() => return Ok((typed, "TIMEOUT")),
+            Ok(false) if attempt < plan.attempts => call.set(&plan.variable, ""),
             Ok(false) => {}
         }
     }

@@ -114,6 +114,13 @@ pub(crate) fn let_go_of_app(leg: Leg) {
     let_go_after(leg, None, false);
 }
 
+/// Whether there is a step at a place, or may be one.
+fn leads_on(chan: &Chan, at: &Location) -> bool {
+    let call = Call::new(chan.clone());
+    let place = Place::find(&call, &at.context, &at.exten, at.priority);
+    place.step().is_some() || call.may_have_rows(&place) || !call.exists(&at.context, &at.exten)
+}
+
 fn let_go_after(leg: Leg, back: Option<Location>, had_dialplan: bool) {
     let sent = leg.chan().with(|c| (c.hangup.is_none(), c.goto.clone(), c.has_pbx));
     // An agent goes back to waiting for calls.
@@ -128,8 +135,11 @@ fn let_go_after(leg: Leg, back: Option<Location>, had_dialplan: bool) {
             leg.chan().core(|core| core.agent_gone(leg.chan().id()));
             start_leg(leg, location);
         }
-        Ok((true, None, _)) if let Some(location) = back => start_leg(leg, location),
+        Ok((true, None, _)) if back.as_ref().is_some_and(|back| leads_on(leg.chan(), back)) => {
+            start_leg(leg, back.unwrap_or_default());
+        }
         Ok((_, _, true)) => {
+            let had_dialplan = had_dialplan && back.is_none();
             let chan = leg.keep();
             let (shard, id) = (chan.shard().clone(), chan.id());
             let leaving = async move {
@@ -453,7 +463,7 @@ impl Call {
                 return Ok(Flow::Hangup);
             }
         };
-        self.settle();
+        self.settle_unless_over();
         let before = self.run.place.borrow().clone();
         let (app, data) = (self.run.app.get(), self.run.data.borrow().clone());
         let frames = self.run.stack.borrow().len();
@@ -465,22 +475,27 @@ impl Call {
             return Ok(Flow::Hangup);
         }
         self.run.routines.set(self.run.routines.get() + 1);
-        let shown = self.chan.with(|c| c.location.clone()).unwrap_or_default();
+        let shown = self.chan.with(|c| (c.location.clone(), c.app, c.app_data.clone())).unwrap_or_default();
         self.stand_at(there);
         let until = Until { frames: frames + 1, after_end };
         let left = Box::pin(self.steps(until)).await;
         while self.run.stack.borrow().len() > frames {
             self.close_frame();
         }
-        self.settle();
+        self.settle_unless_over();
         self.run.routines.set(self.run.routines.get() - 1);
         let runs_dialplan = before.is_some();
         *self.run.place.borrow_mut() = before;
         self.enter_app(app, &data);
         if runs_dialplan {
-            self.settle();
+            self.settle_unless_over();
         } else {
-            let _ = self.chan.with(|c| c.location = shown);
+            self.run.unsettled.set(false);
+            self.chan.core(|core| {
+                core.keep_shown(self.chan.id());
+                let Some(channel) = core.get_mut(self.chan.id()) else { return };
+                (channel.location, channel.app, channel.app_data) = shown;
+            });
         }
         match left {
             Left::Returned => Ok(Flow::Continue),

@@ -41,6 +41,7 @@ const PARTS: &[&[AppRow]] = &[
     monitor::ROWS,
     originate::ROWS,
     crate::message::ROWS,
+    crate::mf::ROWS,
     crate::queue::ROWS,
     crate::statsd::ROWS,
     crate::queue::callback::ROWS,

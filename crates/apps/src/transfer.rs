@@ -63,7 +63,12 @@ impl Party {
     pub(crate) fn new(leg: Leg, goes_on: bool) -> Self {
         let at = leg.chan().with(|c| c.has_pbx.then(|| c.location.clone())).ok().flatten();
         let next = |at: Location| Location { priority: at.priority + 1, ..at };
-        Self { leg, back: at.filter(|_| goes_on).map(next) }
+        let back = at.filter(|_| goes_on).map(next);
+        // It stands there from here on.
+        if let Some(back) = &back {
+            let _ = leg.chan().with(|c| c.location.clone_from(back));
+        }
+        Self { leg, back }
     }
     pub(crate) fn chan(&self) -> &Chan {
         self.leg.chan()

@@ -404,6 +404,14 @@ pub enum Command {
         /// On or off.
         on: bool,
     },
+    /// Reports digits of R1 in what is received like those of DTMF, or does so no more: KP as `*`, ST as `#`, STP, ST2P and
+    /// ST3P as `A` to `C`.
+    DetectMf {
+        /// Stream.
+        stream: StreamId,
+        /// Whether they are looked for.
+        on: bool,
+    },
     /// Records what arrives until [`Command::StopRecord`]; linear samples at `rate` of `format`.
     Record {
         /// Stream.

@@ -72,6 +72,8 @@ pub struct BridgeLimits {
     pub keys: [Keys; 2],
     /// Who acts on them; without it every key ends the conversation.
     pub on_key: Option<OnKey>,
+    /// Each of the two learns who the other is once both are there.
+    pub introduces: bool,
 }
 
 /// Why two stopped talking.
@@ -83,6 +85,13 @@ pub enum BridgeEnd {
     Disconnected(ChannelId),
     /// The limit was reached.
     Limit,
+}
+
+/// One learns who the other is.
+async fn introduce(to: &Chan, whom: &Chan) {
+    if let Ok(party) = whom.with(|c| c.caller.clone()) {
+        to.connect_line(party).await;
+    }
 }
 
 /// Bridges `a` and `b` until one ends, is sent elsewhere, or the limit is reached.
@@ -106,6 +115,10 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
     }
     let [keys_a, keys_b] = &limits.keys;
     let _joined = Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
+    if limits.introduces {
+        introduce(a, b).await;
+        introduce(b, a).await;
+    }
     let mut clock = LimitClock::new(a.now(), &limits);
     let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
     // Who holds while it comes here goes on holding: the other one hears so as if it had begun just now.

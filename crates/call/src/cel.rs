@@ -211,7 +211,7 @@ impl Cel {
             peer_account: channel.peer_account.clone(),
             uniqueid: channel.uniqueid.clone(),
             linkedid: channel.linkedid.clone(),
-            user_field: channel.cdr.user_field().to_owned(),
+            user_field: channel.user_field.clone(),
             peer: String::new(),
             extra: Vec::new(),
         }

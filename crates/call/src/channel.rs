@@ -225,6 +225,31 @@ pub struct QueuePlace {
     pub rule: String,
 }
 
+/// A part of a channel as watchers have seen it last.
+pub(crate) struct Seen {
+    pub(crate) location: Location,
+    pub(crate) app: &'static str,
+    pub(crate) app_data: String,
+    pub(crate) connected: PartyId,
+}
+
+impl Seen {
+    pub(crate) fn of(channel: &Channel) -> Self {
+        Self {
+            location: channel.location.clone(),
+            app: channel.app,
+            app_data: channel.app_data.clone(),
+            connected: channel.connected.clone(),
+        }
+    }
+    pub(crate) fn show_in(&self, shown: &mut crate::Snapshot) {
+        shown.location.clone_from(&self.location);
+        shown.app = self.app;
+        shown.app_data.clone_from(&self.app_data);
+        shown.connected.clone_from(&self.connected);
+    }
+}
+
 /// One channel.
 pub struct Channel {
     /// Id.
@@ -309,12 +334,16 @@ pub struct Channel {
     pub(crate) hears_music: bool,
     /// The application that shows on it while it runs no dialplan: what it was called for.
     pub(crate) own_app: &'static str,
+    /// What watchers still see of it, until they are told of its next state.
+    pub(crate) seen: Option<Box<Seen>>,
     /// The last play request.
     pub last_play: PlayId,
     /// Bridge it is in.
     pub bridge: Option<BridgeId>,
     /// Set when the call has ended or is to end; sticky.
     pub hangup: Option<Cause>,
+    /// A note of the site's own on it (`CHANNEL(userfield)`), which its events show.
+    pub user_field: String,
     /// Technology's own word on the cause (`SIP 486 Busy Here`).
     pub hangup_source: String,
     /// Name of the channel whose side has ended the call; empty: nobody's has.

@@ -33,7 +33,10 @@ impl Chan {
             return;
         }
         self.intercept(Told::ConnectedLine).await;
-        self.core(|core| core.notice_of(self.id(), Notice::NewConnectedLine));
+        self.core(|core| {
+            core.seen_anew(self.id());
+            core.notice_of(self.id(), Notice::NewConnectedLine);
+        });
         if let Ok(party) = self.with(|c| c.connected.clone()) {
             self.indicate(&Indication::ConnectedLine(party));
         }

@@ -106,7 +106,7 @@ pub use services::{
 };
 pub use shard::{FORWARDS, Shard, panic_text};
 pub use switches::{SwitchAnswer, SwitchQuestion, Switches};
-pub use tech::{Indication, Request, Tech};
+pub use tech::{Indication, Request, RichText, Tech};
 pub use tones::{ToneCounts, ToneSide};
 pub use volume::{Volume, VolumeSide};
 pub use watch::{Board, Mailbox, Watched, mailbox_name};

@@ -650,6 +650,8 @@ pub enum Notice {
     },
     /// The messages in a mailbox changed.
     MessageWaiting {
+        /// Whoever has left a message or heard one.
+        channel: Option<Snapshot>,
         /// Mailbox, with its context.
         mailbox: String,
         /// What is in it.

@@ -125,7 +125,7 @@ impl Core {
                         Event::Agent { caller, channel, .. } => (Some(*caller), *channel),
                         Event::Member { .. } => (None, None),
                     };
-                    let of = |id: Option<ChannelId>| id.and_then(|id| core.snapshot(id)).map(Box::new);
+                    let of = |id: Option<ChannelId>| id.and_then(|id| core.snapshot_now(id)).map(Box::new);
                     let (caller, member) = (of(caller), of(member));
                     Some(Notice::Queue { queue, event: Box::new(event), caller, member })
                 });

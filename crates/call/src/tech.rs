@@ -55,6 +55,20 @@ impl Request {
     }
 }
 
+/// A text in a call, with its type and the names that are shown beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RichText {
+    /// The text.
+    pub body: String,
+    /// Its Content-Type; `None`: plain text.
+    pub kind: Option<String>,
+    /// Who it is from, by name; `None`: as the call has it.
+    pub from_name: Option<String>,
+    /// The same of whom it is for.
+    pub to_name: Option<String>,
+}
+
+
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as
 /// [`ChanEvent`](crate::ChanEvent)s. A driver is never called from inside its own calls to the core.
 pub trait Tech {
@@ -86,6 +100,10 @@ pub trait Tech {
     fn send_text(&mut self, core: &mut Core, channel: ChannelId, text: &str) -> bool;
     /// Passes on what the other party has written, with its type where the technology carries one; `false`: not possible.
     fn pass_text(&mut self, core: &mut Core, channel: ChannelId, text: &Text) -> bool {
+        self.send_text(core, channel, &text.body)
+    }
+    /// Sends text with what only some technologies carry beside it; others send the text alone.
+    fn send_rich_text(&mut self, core: &mut Core, channel: ChannelId, text: &RichText) -> bool {
         self.send_text(core, channel, &text.body)
     }
     /// Sends a document of this type (RFC 3428 §8) in its call; `false`: not possible, as with channels that carry plain

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use base::ChannelId;
+
 use crate::{Core, DeviceState, Notice};
 
 /// An extension that somebody watches.
@@ -49,6 +51,8 @@ pub struct Board {
     ended: Vec<Rc<Watched>>,
     changed: BTreeSet<Rc<Watched>>,
     mailboxes: BTreeSet<String>,
+    /// Mailboxes that channels are at, whether they have changed since, and the channels.
+    visited: BTreeMap<String, (ChannelId, bool)>,
 }
 
 impl Board {
@@ -158,9 +162,40 @@ impl Core {
             Some(Mailbox { new, old }) => self.services.db.put(FAMILY, &name, &format!("{new}/{old}")),
             None => self.services.db.delete(FAMILY, &name),
         };
+        if let Some((_, changed)) = self.board.visited.get_mut(&name) {
+            *changed = true;
+            return;
+        }
         self.board.mailboxes.insert(name.clone());
-        let messages = messages.unwrap_or_default();
-        self.notice(|_| Some(Notice::MessageWaiting { mailbox: name, messages }));
+        self.tell_mailbox(name, None);
+    }
+    fn tell_mailbox(&mut self, name: String, by: Option<ChannelId>) {
+        self.touched_devices.push(format!("MWI:{name}"));
+        self.notice(|core| {
+            let messages = core.mailbox(&name).unwrap_or_default();
+            let channel = by.and_then(|by| core.snapshot(by));
+            Some(Notice::MessageWaiting { channel, mailbox: name, messages })
+        });
+    }
+    /// A channel is about to change a mailbox: what watchers are told of it comes from there, at the end of the visit.
+    pub fn mailbox_visit(&mut self, mailbox: &str, by: ChannelId) {
+        self.board.visited.entry(mailbox_name(mailbox)).or_insert((by, false));
+    }
+    /// The visit is over. `tells`: what is in the mailbox is told even if that is what was in it before.
+    pub fn mailbox_visited(&mut self, mailbox: &str, by: ChannelId, tells: bool) {
+        let name = mailbox_name(mailbox);
+        let Some((_, changed)) = self.board.visited.remove(&name) else { return };
+        if changed || tells {
+            self.board.mailboxes.insert(name.clone());
+            self.tell_mailbox(name, Some(by));
+        }
+    }
+    /// A channel is gone, with whatever it had to do with mailboxes.
+    pub(crate) fn mailboxes_left(&mut self, id: ChannelId) {
+        let open = self.board.visited.iter().filter(|(_, (by, _))| *by == id);
+        for name in open.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.mailbox_visited(&name, id, false);
+        }
     }
 }
 

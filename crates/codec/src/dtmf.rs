@@ -1,4 +1,5 @@
-//! DTMF in the audio: which of the sixteen digits begins and ends, and nothing in speech or music.
+//! DTMF in the audio: which of the sixteen digits begins and ends, and nothing in speech or music; and the digits of R1,
+//! which are two of six tones (ITU-T Q.320, Q.323).
 //!
 //! Goertzel filters over blocks of 12.75 ms at 8 kHz. A block is a digit when its two tones hold most of its energy,
 //! stand out from the other rows and columns, are balanced, and have no second harmonic (speech has one). A digit
@@ -34,6 +35,29 @@ const COLUMNS: [f32; 4] = [1209.0, 1336.0, 1477.0, 1633.0];
 const DIGITS: [[char; 4]; 4] =
     [['1', '2', '3', 'A'], ['4', '5', '6', 'B'], ['7', '8', '9', 'C'], ['*', '0', '#', 'D']];
 
+/// Tones of R1, hertz.
+const MF: [f32; 6] = [700.0, 900.0, 1100.0, 1300.0, 1500.0, 1700.0];
+/// How much one tone of R1 may exceed the other (6 dB), and how far both stand out from the rest (8 dB).
+const MF_TWIST_MAX: f32 = 4.0;
+/// Digits of R1 by the places of their tones. KP is `*`, ST `#`, and STP, ST2P, ST3P are `A` to `C`.
+const MF_DIGITS: [(usize, usize, char); 15] = [
+    (0, 1, '1'),
+    (0, 2, '2'),
+    (1, 2, '3'),
+    (0, 3, '4'),
+    (1, 3, '5'),
+    (2, 3, '6'),
+    (0, 4, '7'),
+    (1, 4, '8'),
+    (2, 4, '9'),
+    (3, 4, '0'),
+    (2, 5, '*'),
+    (4, 5, '#'),
+    (1, 5, 'A'),
+    (3, 5, 'B'),
+    (0, 5, 'C'),
+];
+
 /// An edge of a digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DtmfEdge {
@@ -46,6 +70,7 @@ pub enum DtmfEdge {
 /// Listens to one stream of linear samples at 8 kHz. Allocates nothing.
 #[derive(Debug, Clone)]
 pub struct DtmfDetector {
+    analyse: fn(&[i16; BLOCK]) -> Option<Digit>,
     block: [i16; BLOCK],
     filled: usize,
     /// The digit of the last block, and how many blocks in a row had it.
@@ -66,7 +91,15 @@ impl Default for DtmfDetector {
 impl DtmfDetector {
     /// A detector that has heard nothing.
     pub const fn new() -> Self {
+        Self::with(analyse)
+    }
+    /// One for the digits of R1, KP as `*`, ST as `#`, STP, ST2P and ST3P as `A` to `C`.
+    pub const fn mf() -> Self {
+        Self::with(analyse_mf)
+    }
+    const fn with(analyse: fn(&[i16; BLOCK]) -> Option<Digit>) -> Self {
         Self {
+            analyse,
             block: [0; BLOCK],
             filled: 0,
             candidate: None,
@@ -90,7 +123,7 @@ impl DtmfDetector {
             self.filled += count;
             if self.filled == BLOCK {
                 self.filled = 0;
-                let heard = analyse(&self.block);
+                let heard = (self.analyse)(&self.block);
                 self.step(heard, &mut report);
             }
         }
@@ -101,7 +134,7 @@ impl DtmfDetector {
         if let Some(digit) = self.current {
             report(DtmfEdge::End(digit, self.duration_ms()));
         }
-        *self = Self::new();
+        *self = Self::with(self.analyse);
     }
 
     /// The digit that is sounding.
@@ -172,6 +205,30 @@ fn analyse(block: &[i16; BLOCK]) -> Option<Digit> {
     DIGITS.get(row)?.get(column).copied().and_then(Digit::from_char)
 }
 
+/// The digit of R1 that a block is made of: two of its tones hold most of the energy, and nothing else does.
+fn analyse_mf(block: &[i16; BLOCK]) -> Option<Digit> {
+    let samples = block.map(f32::from);
+    let energy: f32 = samples.iter().map(|x| x * x).sum();
+    let peak = (PEAK_0_DBM0 * 10f64.powf(LEVEL_MIN_DBM0 / 20.0)) as f32;
+    if energy < peak * peak * BLOCK as f32 / 2.0 {
+        return None;
+    }
+    let powers = MF.map(|hertz| goertzel(&samples, hertz));
+    let mut order = [0, 1, 2, 3, 4, 5];
+    let power = |place: usize| powers.get(place).copied().unwrap_or(0.0);
+    order.sort_unstable_by(|a, b| power(*b).total_cmp(&power(*a)));
+    let [first, second, third, ..] = order;
+    if power(first) > power(second) * MF_TWIST_MAX
+        || power(second) < power(third) * GROUP_MIN
+        || power(first) + power(second) < ENERGY_MIN * energy * BLOCK as f32 / 2.0
+    {
+        return None;
+    }
+    let pair = (first.min(second), first.max(second));
+    let found = MF_DIGITS.iter().find(|(low, high, _)| (*low, *high) == pair);
+    found.and_then(|(_, _, symbol)| Digit::from_char(*symbol))
+}
+
 /// The strongest of a group of tones and its power; `None` when it does not stand out.
 fn strongest(samples: &[f32; BLOCK], group: &[f32; 4]) -> Option<(usize, f32)> {
     let powers = group.map(|hertz| goertzel(samples, hertz));
@@ -210,6 +267,36 @@ mod tests {
         }
         detector.finish(|edge| all.push(edge));
         all
+    }
+
+    #[test]
+    fn q323_digits_of_r1_are_told_apart_at_their_shortest_and_noise_is_none() {
+        let heard = |linear: &[i16]| {
+            let (mut detector, mut heard) = (DtmfDetector::mf(), String::new());
+            for piece in linear.chunks(160) {
+                detector.process(piece, |edge| {
+                    if let DtmfEdge::Begin(digit) = edge {
+                        heard.push(digit.to_char());
+                    }
+                });
+            }
+            heard
+        };
+        let peak = peak_of_dbm0(-7.0);
+        for (on, off) in [(55, 50), (68, 68), (100, 100)] {
+            let mut linear = Vec::new();
+            for (low, high, symbol) in MF_DIGITS {
+                let count = if symbol == '*' { 120 } else { on } * 8;
+                let (low, high) = (f64::from(MF[low]), f64::from(MF[high]));
+                let tones = [low, high].map(|hertz| crate::testing::sine(hertz, 8000, peak, count));
+                linear.extend(tones[0].iter().zip(&tones[1]).map(|(a, b)| a + b));
+                linear.extend(vec![0; off * 8]);
+            }
+            assert_eq!(heard(&linear), "1234567890*#ABC", "{on} ms on and {off} ms off");
+        }
+        let mut noise = Noise(7);
+        let hiss: Vec<i16> = (0..80_000).map(|_| (noise.unit() * 8000.0) as i16).collect();
+        assert_eq!(heard(&hiss), "");
     }
 
     fn digits(linear: &[i16]) -> String {

@@ -316,13 +316,15 @@ impl Vars {
     pub fn push_frame(&mut self) {
         self.frame = self.frame.saturating_add(1);
     }
-    /// Closes the innermost frame and drops what it bound.
-    pub fn pop_frame(&mut self) {
-        let Some(outer) = self.frame.checked_sub(1) else { return };
+    /// Closes the innermost frame and drops what it bound: the names, oldest first.
+    pub fn pop_frame(&mut self) -> Vec<Arc<str>> {
+        let Some(outer) = self.frame.checked_sub(1) else { return Vec::new() };
         let gone = self.frame;
         self.frame = outer;
-        if self.entries.iter().all(|entry| entry.frame < gone) {
-            return;
+        let bound: Vec<_> =
+            self.entries.iter().filter(|entry| entry.frame >= gone).map(|entry| entry.name.clone()).collect();
+        if bound.is_empty() {
+            return bound;
         }
         let keep: Vec<bool> = self.entries.iter().map(|entry| entry.frame < gone).collect();
         let mut flags = keep.iter();
@@ -331,6 +333,7 @@ impl Vars {
         self.entries.retain(|_| flags.next().copied().unwrap_or(true));
         self.dynamic = self.ids.iter().filter(|&&id| id == DYNAMIC).count();
         self.bytes = self.entries.iter().map(|entry| entry.value.len()).sum();
+        bound
     }
     /// How many frames are open.
     pub fn frames(&self) -> u32 {
@@ -375,10 +378,10 @@ mod tests {
         vars.set(x.as_var(), "changed", Inherit::Never);
         vars.set(Var::named("made_inside"), "stays", Inherit::Never);
         assert_eq!(vars.get(x.as_var()), Some("changed"));
-        vars.pop_frame();
+        assert_eq!(vars.pop_frame(), [Arc::from("x")]);
         assert_eq!(vars.get(x.as_var()), Some("outer"));
         assert_eq!(vars.get_name("made_inside"), Some("stays"));
-        vars.pop_frame();
+        assert_eq!(vars.pop_frame(), []);
         assert_eq!(vars.len(), 2);
     }
 

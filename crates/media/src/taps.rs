@@ -23,6 +23,8 @@ pub(crate) struct Taps {
     silence: Option<SilenceWatch>,
     sound: [Option<Sound>; Listener::COUNT],
     pub(crate) inband: Option<Inband>,
+    /// The same for digits of R1.
+    pub(crate) mf: Option<Inband>,
     pub(crate) monitors: Option<Box<Monitors>>,
 }
 
@@ -79,7 +81,7 @@ impl Taps {
     pub(crate) fn is_empty(&self) -> bool {
         let monitored = self.monitors.as_ref().is_some_and(|monitors| !monitors.is_empty());
         let watched = self.silence.is_some() || self.sound.iter().any(Option::is_some);
-        self.record.is_none() && !watched && self.inband.is_none() && !monitored
+        self.record.is_none() && !watched && self.inband.is_none() && self.mf.is_none() && !monitored
     }
     pub(crate) fn record(&mut self, format: FormatId, sink: Box<dyn AudioSink>) {
         self.record = Some(Record { sink, format, from: format.rate(), resampler: None });
@@ -98,10 +100,13 @@ impl Taps {
     }
     pub(crate) fn detect_inband(&mut self, on: bool) {
         match (on, &self.inband) {
-            (true, None) => self.inband = Some(Inband::new()),
+            (true, None) => self.inband = Some(Inband::new(DtmfDetector::new())),
             (true, Some(_)) => {}
             (false, _) => self.inband = None,
         }
+    }
+    pub(crate) fn detect_mf(&mut self, on: bool) {
+        self.mf = on.then(|| Inband::new(DtmfDetector::mf()));
     }
     /// Builds the converters for audio at `rate`; called when routes are planned, never per packet.
     pub(crate) fn prepare(&mut self, rate: SampleRate) {
@@ -111,7 +116,7 @@ impl Taps {
             record.from = rate;
             record.resampler = Resampler::new(rate, record.format.rate());
         }
-        if let Some(inband) = &mut self.inband {
+        for inband in [&mut self.inband, &mut self.mf].into_iter().flatten() {
             inband.prepare(rate);
         }
     }
@@ -138,7 +143,7 @@ impl Taps {
                 sound.frame(linear, rate, listener, &mut found);
             }
         }
-        if let Some(inband) = &mut self.inband {
+        for inband in [&mut self.inband, &mut self.mf].into_iter().flatten() {
             inband.frame(linear, &mut found);
         }
         found
@@ -208,8 +213,8 @@ pub(crate) struct Inband {
 }
 
 impl Inband {
-    fn new() -> Self {
-        Self { detector: DtmfDetector::new(), from: DETECTOR_RATE, resampler: None }
+    fn new(detector: DtmfDetector) -> Self {
+        Self { detector, from: DETECTOR_RATE, resampler: None }
     }
     fn prepare(&mut self, rate: SampleRate) {
         if self.from != rate {

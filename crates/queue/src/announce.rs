@@ -23,6 +23,26 @@ pub(crate) struct Voice {
     hold_said: bool,
     periodic_at: Option<Instant>,
     periodic_next: usize,
+    stage: Speaking,
+    /// What is due is looked at then, and once a second from there on.
+    look_at: Option<Instant>,
+}
+
+/// How often what is due is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a caller hears at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Speaking {
+    /// Nothing of ours.
+    #[default]
+    Nothing,
+    /// Its place; what comes periodically may follow at once.
+    Place,
+    /// Its place has been said just now.
+    AfterPlace,
+    /// What comes periodically.
+    Periodic,
 }
 
 impl Voice {
@@ -30,11 +50,19 @@ impl Voice {
     pub(crate) fn new(announcing: &Announcing, now: Instant) -> Self {
         let first = announcing.periodic_first.unwrap_or(announcing.periodic_every);
         let tells = !announcing.periodic_every.is_zero() && !announcing.periodic.is_empty();
-        Self { periodic_at: tells.then(|| now + first), ..Self::default() }
+        Self { periodic_at: tells.then(|| now + first), look_at: Some(now), ..Self::default() }
     }
     /// When something is to be said next, as things stand.
     pub(crate) fn deadline(&self, announcing: &Announcing, place: usize) -> Option<Instant> {
-        [self.place_due(announcing, place), self.periodic_at].into_iter().flatten().min()
+        match self.stage {
+            Speaking::Place | Speaking::Periodic => return None,
+            Speaking::AfterPlace => return Some(Instant::ZERO),
+            Speaking::Nothing => {}
+        }
+        let due = [self.place_due(announcing, place), self.periodic_at].into_iter().flatten().min()?;
+        let look = self.look_at.unwrap_or(due);
+        let looks = due.since(look).as_millis().div_ceil(LOOK.as_millis());
+        Some(look + LOOK * u32::try_from(looks).unwrap_or(u32::MAX))
     }
     fn place_due(&self, announcing: &Announcing, place: usize) -> Option<Instant> {
         if announcing.every.is_zero() {
@@ -57,26 +85,58 @@ impl Voice {
         now: Instant,
         draw: &mut dyn FnMut(u64) -> u64,
     ) -> Vec<Said> {
+        match self.stage {
+            Speaking::Place | Speaking::Periodic => return Vec::new(),
+            Speaking::AfterPlace => {
+                (self.stage, self.look_at) = (Speaking::Nothing, Some(now + LOOK));
+                return self.say_periodic(announcing, now, draw);
+            }
+            Speaking::Nothing => {}
+        }
+        if self.deadline(announcing, place).is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        self.look_at = Some(now + LOOK);
         let mut said = Vec::new();
         if self.place_due(announcing, place).is_some_and(|at| at <= now) {
             self.place_said = Some((now, place));
             said = place_and_hold(announcing, place, hold.saturating_sub(waited), self.hold_said);
             self.hold_said = true;
+            self.stage = if said.is_empty() { Speaking::Nothing } else { Speaking::Place };
         }
-        if self.periodic_at.is_some_and(|at| at <= now) {
-            let count = announcing.periodic.len();
-            let index = match announcing.periodic_random {
-                true => usize::try_from(draw(count as u64)).unwrap_or(0),
-                false => self.periodic_next % count.max(1),
-            };
-            self.periodic_next = index + 1;
-            said.extend(announcing.periodic.get(index).cloned().map(Said::Sound));
-            self.periodic_at = Some(now + announcing.periodic_every);
+        if said.is_empty() {
+            said = self.say_periodic(announcing, now, draw);
         }
         said
     }
-    /// What was said has been heard.
+    /// What comes periodically, when it is due.
+    fn say_periodic(
+        &mut self,
+        announcing: &Announcing,
+        now: Instant,
+        draw: &mut dyn FnMut(u64) -> u64,
+    ) -> Vec<Said> {
+        if self.periodic_at.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
+        let count = announcing.periodic.len();
+        let index = match announcing.periodic_random {
+            true => usize::try_from(draw(count as u64)).unwrap_or(0),
+            false => self.periodic_next % count.max(1),
+        };
+        self.periodic_next = index + 1;
+        self.periodic_at = Some(now + announcing.periodic_every);
+        let said: Vec<Said> = announcing.periodic.get(index).cloned().map(Said::Sound).into_iter().collect();
+        self.stage = if said.is_empty() { Speaking::Nothing } else { Speaking::Periodic };
+        said
+    }
+    /// What was said has been heard, or will never be.
     pub(crate) fn heard(&mut self, announcing: &Announcing, now: Instant) {
+        self.look_at = Some(now + LOOK);
+        self.stage = match self.stage {
+            Speaking::Place => Speaking::AfterPlace,
+            _ => Speaking::Nothing,
+        };
         if announcing.periodic_relative && self.periodic_at.is_some() {
             self.periodic_at = Some(now + announcing.periodic_every);
         }
@@ -181,6 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_said_over_another_and_what_is_due_is_looked_at_once_a_second() {
+        let announcing = Announcing {
+            every: Duration::from_secs(3),
+            least: Duration::from_secs(1),
+            periodic: vec!["one".into()],
+            periodic_every: Duration::from_secs(2),
+            ..Announcing::default()
+        };
+        let mut voice = Voice::new(&announcing, Instant::ZERO);
+        let (mut log, mut ends) = (Vec::new(), None);
+        for tenth in 0..60 {
+            let now = Instant::ZERO + Duration::from_millis(tenth * 100);
+            if ends == Some(tenth) {
+                voice.heard(&announcing, now);
+            }
+            let said = voice.speak(&announcing, 2, Default::default(), now, &mut |_| 0);
+            if !said.is_empty() {
+                log.push((tenth, words(&said)));
+                ends = Some(tenth + if said.len() > 1 { 12 } else { 5 });
+            }
+        }
+        let place = "thereare 2 callswaiting thankyou";
+        let expected = [(0, place), (22, "one"), (37, place), (49, "one")].map(|(at, text)| (at, text.to_owned()));
+        assert_eq!(log, expected);
+    }
+
+    #[test]
     fn places_come_at_their_frequency_or_earlier_when_they_change_and_periodic_ones_in_turn() {
         let announcing = Announcing {
             every: Duration::from_secs(60),
@@ -195,14 +282,16 @@ mod tests {
         for second in 0..150 {
             let now = Instant::ZERO + Duration::from_secs(second);
             let place = if second < 30 { 3 } else { 2 };
+            let follows = voice.stage == Speaking::AfterPlace;
             assert_eq!(
-                voice.deadline(&announcing, place).is_some_and(|at| at <= now),
+                !follows && voice.deadline(&announcing, place).is_some_and(|at| at <= now),
                 !voice.clone().speak(&announcing, place, Default::default(), now, &mut |_| 0).is_empty(),
                 "at {second} s the deadline says when something is to be said"
             );
             let said = voice.speak(&announcing, place, Default::default(), now, &mut |_| 0);
             if !said.is_empty() {
                 log.push(format!("{second}: {}", words(&said)));
+                voice.heard(&announcing, now);
             }
         }
         assert_eq!(

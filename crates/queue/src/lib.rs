@@ -149,6 +149,8 @@ pub enum Input {
     Left(Exit),
     /// An announcement has been heard.
     Heard,
+    /// What the caller's channel says of its wait is set: watchers may hear that it talks.
+    Introduced,
 }
 
 /// What a caller's story is to do.

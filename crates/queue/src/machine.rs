@@ -45,6 +45,8 @@ pub struct Talk {
     pub hold: u64,
     /// The place at which it entered.
     pub original: usize,
+    /// What watchers are still to be told of its beginning.
+    pending: Option<Output>,
 }
 
 /// All queues.
@@ -205,6 +207,12 @@ impl Queues {
     pub fn input(&mut self, caller: ChannelId, input: Input, now: Now, out: &mut Vec<Output>) -> bool {
         let used = match (self.places.get(&caller).copied(), input) {
             (_, Input::Ended(end)) => self.ended(caller, &end, now, out),
+            (_, Input::Introduced) => {
+                let pending = self.talks.get_mut(&caller).and_then(|talk| talk.pending.take());
+                let found = pending.is_some();
+                out.extend(pending);
+                found
+            }
             (Some(slot), input) => {
                 let used = self.with(slot, |queues, queue| {
                     let at = queue.place_of(caller)?;
@@ -382,6 +390,7 @@ impl Queues {
                 | Input::Answered { .. }
                 | Input::Dumped
                 | Input::Connected { .. }
+                | Input::Introduced
                 | Input::Ended(_),
             ) => return false,
         }
@@ -470,6 +479,20 @@ impl Queues {
         change(member);
         let member = member.clone();
         self.tell_member(queue, &member, MemberChange::Status, out);
+        out.push(Output::Device(queue.name.clone()));
+    }
+    /// The same of what watchers hear only with what its device does.
+    pub(crate) fn change_member(
+        &self,
+        queue: &mut Queue,
+        interface: &str,
+        out: &mut Vec<Output>,
+        change: impl FnOnce(&mut Member),
+    ) {
+        let found = queue.members.iter_mut().find(|member| member.interface.eq_ignore_ascii_case(interface));
+        if let Some(member) = found {
+            change(member);
+        }
         out.push(Output::Device(queue.name.clone()));
     }
     pub(crate) fn tell_member(

@@ -23,6 +23,9 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
         super::notice_end(caller, &leg, Status::Answer.name(), None);
     }
     note_peer(call, leg.chan())?;
+    // An answered attempt is what both have heard of a cause.
+    call.set_cause(Cause::NORMAL_CLEARING);
+    let _ = leg.chan().with(|c| c.last_cause = Cause::NORMAL_CLEARING);
     caller.suit(leg.chan().id());
     if options.answer_at_once {
         caller.answer()?;
@@ -60,6 +63,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
         return both_go(call, leg, target);
     }
     caller.answer()?;
+    note_peer(call, leg.chan())?;
 
     let started = caller.now();
     let audio = LimitAudio::of(call);
@@ -101,8 +105,10 @@ pub(crate) fn note_peer(call: &Call, peer: &Chan) -> Result<(), Stop> {
         if c.account.is_empty() {
             c.account.clone_from(&theirs);
         }
-        c.peer_account = account;
-        c.last_cause = Cause::NORMAL_CLEARING;
+        // Told of after the answer.
+        if c.state == call::ChanState::Up {
+            c.peer_account = account;
+        }
     })
 }
 

@@ -493,10 +493,12 @@ fn hand_down(
     })?;
     let (before, old) = leg.chan().with(|c| (c.caller.clone(), c.account.clone())).unwrap_or_default();
     let account = account_of_leg(&old, &accounts, shown_as == APP_DIAL);
-    let told: Vec<(String, String)> = vars
+    // The newest first.
+    let mut told: Vec<(String, String)> = vars
         .iter()
         .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
         .collect();
+    told.reverse();
     leg.chan().with(|c| {
         let of_endpoint = std::mem::replace(&mut c.vars, vars);
         for (inherit, name, value) in of_endpoint.iter() {
@@ -509,6 +511,10 @@ fn hand_down(
             core.notice(|core| Some(Notice::VarSet { channel: Some(core.snapshot(id)?), variable, value }));
         }
     });
+    if shown_as != APP_DIAL {
+        // A queue's member is seen as it is called once it rings.
+        leg.chan().core(|core| core.show_outgoing_later(leg.chan().id(), shown_as));
+    }
     leg.chan().with(|c| {
         c.language = language;
         if c.music_class.is_empty() || c.music_class == "default" {
@@ -531,14 +537,18 @@ fn hand_down(
     })?;
     leg.chan().core(|core| {
         let id = leg.chan().id();
-        core.show_outgoing(id, shown_as);
+        if shown_as == APP_DIAL {
+            core.show_outgoing(id, shown_as);
+        }
         if core.get(id).is_some_and(|channel| channel.caller != before) {
             core.notice_of(id, Notice::NewCallerId);
         }
         if account != old {
             core.notice_of(id, |channel| Notice::NewAccountCode { channel, old });
         }
-        core.notice_of(id, Notice::NewConnectedLine);
+        if shown_as == APP_DIAL {
+            core.notice_of(id, Notice::NewConnectedLine);
+        }
     });
     Ok(())
 }

@@ -322,7 +322,7 @@ pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward
             *known = status;
         }
         core.notice(|core| {
-            let dest = core.snapshot(dest_id)?;
+            let dest = core.snapshot_now(dest_id)?;
             let forward = forward.map(str::to_owned);
             let (caller, dial_string) = (core.snapshot(caller_id), String::new());
             Some(Notice::DialEnd { caller, dest, status, forward, dial_string })

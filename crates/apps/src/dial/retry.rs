@@ -19,7 +19,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "RetryDial" "app_dial" Run::Story(|call, text| Box::pin(async move { retry_dial(&call, &text).await })),
         "Calls again while nobody can be reached.", "RetryDial(announce,sleep,retries,dialargs)",
         "Dial with dialargs. When nobody answers, announce is played, the caller hears music for sleep seconds (10), and Dial\n\
-         runs again, retries times in all (0: without end); then the dialplan goes on. With option d of Dial, a digit that\n\
+         runs again, retries times in all (0: without end); after the last rest the dialplan goes on. With option d of Dial, a digit that\n\
          is an extension of EXITCONTEXT, or of the present context, goes there meanwhile. Variables are those of Dial.";
 };
 
@@ -41,6 +41,8 @@ async fn retry_dial(call: &Call, text: &str) -> Outcome {
     });
     let parts = args::split(dial);
     let leaves = dialplan::Options::parse(args::nth(&parts, 2), "d").has('d');
+    call.enter_app("RetryDial", "Retrying");
+    call.settle();
     loop {
         match super::dial(call, dial).await? {
             Flow::Continue => {}
@@ -48,16 +50,19 @@ async fn retry_dial(call: &Call, text: &str) -> Outcome {
         }
         let status = call.get("DIALSTATUS").unwrap_or_default();
         // Who has talked, or cancelled, does not want it again.
-        if matches!(status.as_str(), "ANSWER" | "CANCEL" | "INVALIDARGS") || left == 1 {
+        if matches!(status.as_str(), "ANSWER" | "CANCEL" | "INVALIDARGS") {
             return Ok(Flow::Continue);
         }
-        left = left.saturating_sub(1);
         if let Some(digit) = between(call, announce, rest, leaves).await? {
             let context = call.get("EXITCONTEXT").filter(|context| !context.is_empty());
             let context = context.unwrap_or_else(|| call.context());
             call.stand_at(pbx::Place::find(call, &context, &digit.to_char().to_string(), 1));
             return Ok(Flow::Jumped);
         }
+        if left == 1 {
+            return Ok(Flow::Continue);
+        }
+        left = left.saturating_sub(1);
     }
 }
 

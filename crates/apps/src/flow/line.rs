@@ -43,9 +43,6 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Tells the caller that it rings.", "Ringing()", "Tells the caller that it rings.";
     "Proceeding" "pbx_builtins" Run::Now(|call, _| indicate(call, &Indication::Proceeding)),
         "Tells the caller that the call is on its way.", "Proceeding()", "Tells the caller that the call is on its way.";
-    "SendText" "app_sendtext" Run::Now(send_text),
-        "Sends a text to the caller.", "SendText([text])",
-        "Sends text to the other side. Sets SENDTEXTSTATUS: SUCCESS, UNSUPPORTED.";
     "SendURL" "app_url" Run::Now(|call, _| {
             call.set("SENDURLSTATUS", "UNSUPPORTED");
             Ok(Flow::Continue)
@@ -170,18 +167,6 @@ fn indicate(call: &Call, indication: &Indication) -> Outcome {
         call.chan.indicate(indication);
     }
     Ok(Flow::Continue)
-}
-
-fn send_text(call: &Call, text: &str) -> Outcome {
-    send_text_to(call, text);
-    Ok(Flow::Continue)
-}
-
-/// Sends text and sets `SENDTEXTSTATUS`.
-pub(crate) fn send_text_to(call: &Call, text: &str) {
-    let id = call.chan.id();
-    let sent = call.chan.shard().with_tech(id, |tech, core| tech.send_text(core, id, text));
-    call.set("SENDTEXTSTATUS", if sent == Some(true) { "SUCCESS" } else { "UNSUPPORTED" });
 }
 
 fn transfer(call: Call, text: String) -> AppFuture {

@@ -51,7 +51,7 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "language" => c.language.clone(),
         "parkinglot" => c.parking_lot.clone(),
         "musicclass" => c.music_class.clone(),
-        "tonezone" if !c.tone_zone.is_empty() => c.tone_zone.clone(),
+        "tonezone" => c.tone_zone.clone(),
         "accountcode" => c.account.clone(),
         "peeraccount" => c.peer_account.clone(),
         "amaflags" => (c.cdr.ama_flags as u8).to_string(),
@@ -60,12 +60,12 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "priority" => c.location.priority.to_string(),
         "uniqueid" => c.uniqueid.to_string(),
         "linkedid" => c.linkedid.to_string(),
-        "hangupsource" => c.hangup_source.clone(),
+        "hangupsource" => c.hangup_by.to_string(),
         "audioreadformat" | "audiowriteformat" | "audionativeformat" => c.format.name().to_owned(),
         "videonativeformat" => {
             c.video_formats.iter().map(|format| format.name()).collect::<Vec<_>>().join("|")
         }
-        "userfield" => c.cdr.user_field().to_owned(),
+        "userfield" => c.user_field.clone(),
         "appname" | "applicationname" => c.app.to_owned(),
         "appdata" => c.app_data.clone(),
         "transfercapability" => "SPEECH".to_owned(),
@@ -152,8 +152,8 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
         }
         "tonezone" => c.tone_zone = value.trim().to_owned(),
         "peeraccount" => c.peer_account = value.to_owned(),
-        "userfield" => c.cdr.set_user_field(value),
-        "hangupsource" => c.hangup_source = value.to_owned(),
+        "userfield" => c.user_field = value.to_owned(),
+        "hangupsource" => c.hangup_by = value.into(),
         "amaflags" => match record::ama_flags(value) {
             Some(flags) => c.cdr.ama_flags = flags,
             None => return Some(Err(Fault::new(format!("'{value}' is no AMA flag")))),

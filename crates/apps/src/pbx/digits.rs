@@ -47,6 +47,13 @@ impl Call {
     async fn read_digits(&self, mut number: String, first: Duration) -> Result<String, Stop> {
         let context = self.context();
         let mut timeout = first;
+        // The application that the first digit has ended still shows.
+        let _ = self.chan.with(|c| {
+            if c.app.is_empty() {
+                c.app = self.run.app.get();
+                c.app_data.clone_from(&self.run.data.borrow());
+            }
+        });
         while number.len() < NUMBER_MAX && self.may_go_on(&context, &number).await? {
             let Some(digit) = self.chan.digit(timeout).await? else { break };
             number.push(digit.to_char());

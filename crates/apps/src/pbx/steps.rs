@@ -92,7 +92,7 @@ impl Call {
                 if self.leave_macro() {
                     continue;
                 }
-                self.settle();
+                self.settle_unless_over();
                 return Left::NoStep;
             };
             if let Some(asks) = step.asks()
@@ -357,6 +357,8 @@ impl Call {
             .core(|core| core.settings.disabled_modules.is_empty() || core.settings.has_module(row.module))
     }
     fn unknown_app(&self, name: &str, written: Option<&str>) -> Outcome {
+        // Watchers go on seeing the step before.
+        self.chan.core(|core| core.keep_shown(self.chan.id()));
         let at = written.map(|place| format!(" ({place})")).unwrap_or_default();
         self.chan.log(Level::Error, "pbx", &format!("No application '{name}'{at}; the call ends"));
         Ok(Flow::Hangup)
@@ -380,6 +382,7 @@ impl Call {
             }
             let told = core.get_mut(id).and_then(|c| c.told_place.take_if(|told| *told == c.location));
             if told.is_none() {
+                core.seen_anew(id);
                 core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });
             }
         });
@@ -445,13 +448,13 @@ impl Call {
         let outer = self.get("ARGC").and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
         let _ = self.chan.with(|c| c.vars.push_frame());
         self.run.stack.borrow_mut().push(Frame { back, kind });
-        self.bind("ARGC", &args.len().to_string());
         for (index, arg) in args.iter().enumerate() {
             self.bind(&format!("ARG{}", index + 1), arg);
         }
         for index in args.len()..outer.min(dialplan::args::ARGUMENTS_MAX) {
             self.bind(&format!("ARG{}", index + 1), "");
         }
+        self.bind("ARGC", &args.len().to_string());
         true
     }
     pub(crate) fn bind(&self, name: &str, value: &str) {
@@ -459,10 +462,12 @@ impl Call {
         let known = program.symbols().lookup(name);
         self.set_local_var(known.as_ref().map_or(Var::named(name), |known| known.as_var()), value);
     }
-    /// Closes the innermost frame with what it bound.
+    /// Closes the innermost frame with what it bound, which watchers are told, the latest first.
     pub(crate) fn close_frame(&self) -> Option<Frame> {
         let frame = self.run.stack.borrow_mut().pop()?;
-        let _ = self.chan.with(|c| c.vars.pop_frame());
+        for name in self.chan.with(|c| c.vars.pop_frame()).unwrap_or_default().iter().rev() {
+            self.tell_var(name, "");
+        }
         Some(frame)
     }
     /// Return(value).

@@ -31,6 +31,7 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     let _ = caller.with(|c| c.vars.set(Var::named("DIALEDPEERNUMBER"), number, Inherit::Never));
     waiting.voice.hush();
+    waiting.tell(Input::Heard);
     if let Some(first) = &waiting.asked.rings_first
         && let Err(status) = callback::reach(call, leg.chan(), first.ring).await?
     {
@@ -59,7 +60,9 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     waiting.tell(Input::Connected { bridged });
     waiting.write_position(position);
     waiting.write_wait();
+    waiting.tell(Input::Introduced);
     caller.answer()?;
+    after::note_peer(call, leg.chan())?;
     if let Some(first) = &waiting.asked.rings_first {
         callback::served(caller, first);
     }
@@ -71,7 +74,7 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
         caller.connect_line(parties.1).await;
     }
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
-    leg.chan().core(|core| core.show_outgoing(leg.chan().id(), super::wait::APP_QUEUE));
+    leg.chan().core(|core| core.show_changes(leg.chan().id()));
     let began = caller.now();
     let end = features::converse(parties, BridgeLimits::default()).await;
     let talked = caller.now().since(began);

@@ -59,8 +59,8 @@ impl Voice {
         self.background = background;
         if said { Ok(()) } else { self.start().await }
     }
-    /// Says this; what is still being said gives way.
-    pub(crate) async fn say(&mut self, said: &[Said]) -> Result<(), Stop> {
+    /// Says this, and whether there is anything to hear of it; what is still being said gives way.
+    pub(crate) async fn say(&mut self, said: &[Said]) -> Result<bool, Stop> {
         let mut clips = VecDeque::new();
         for piece in said {
             let names = match piece {
@@ -72,12 +72,12 @@ impl Voice {
             }
         }
         if clips.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         self.hush();
         self.to_play = clips;
         self.play_next();
-        Ok(())
+        Ok(true)
     }
     /// A sound has ended; whether that was the last of an announcement.
     pub(crate) async fn played(&mut self, play: PlayId) -> Result<bool, Stop> {

@@ -86,6 +86,7 @@ impl<'a> Waiting<'a> {
         let out = match self.wait().await {
             Ok(out) => out,
             Err(stop) => {
+                self.voice.hush();
                 self.let_be(legs::parting_cause(self.call, self.cancel_cause()), "CANCEL");
                 self.abandons();
                 self.leaves(Exit::Abandoned);
@@ -178,7 +179,11 @@ impl<'a> Waiting<'a> {
             }
             // Nobody listens yet.
             Order::Say(_) if self.asked.rings_first.is_some() => _ = self.tell(Input::Heard),
-            Order::Say(said) => self.voice.say(&said).await?,
+            Order::Say(said) => {
+                if !self.voice.say(&said).await? {
+                    self.tell(Input::Heard);
+                }
+            }
             Order::Bounds(bounds) => {
                 let text = |bound: Option<u32>| bound.map(|bound| bound.to_string()).unwrap_or_default();
                 self.call.set("QUEUE_MAX_PENALTY", &text(bounds.max));

@@ -31,8 +31,8 @@ pub(super) struct Wish {
 enum Taken {
     Kept,
     Failed,
-    /// The caller left by an extension.
-    Left(Outcome),
+    /// The caller leaves by an extension of a context.
+    Left((String, String)),
 }
 
 pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
@@ -55,6 +55,9 @@ pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
         beep: if letters.has('t') { letters.arg('t').unwrap_or_default() } else { "beep" }.to_owned(),
         digits_to: letters.has('d').then(|| letters.arg('d').unwrap_or_default().to_owned()),
     };
+    if !(letters.has('e') && call.chan.state() != ChanState::Up) {
+        call.answer_for_sound().await?;
+    }
     let visit = Visit::new(call).recording(&letters);
     let mut accounts = Vec::new();
     for name in boxes.split('&').take(BOXES_MAX) {
@@ -67,12 +70,17 @@ pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
         call.set("VMSTATUS", "FAILED");
         return Ok(Flow::Continue);
     };
-    match visit.take_message(&first, &accounts, &wish).await {
+    let taken = {
+        // Told, where it was, before the call goes on elsewhere.
+        let _visits = AtMailboxes::new(call, &accounts);
+        visit.take_message(&first, &accounts, &wish).await
+    };
+    match taken {
         Ok(Taken::Kept) => call.set("VMSTATUS", "SUCCESS"),
         Ok(Taken::Failed) => call.set("VMSTATUS", "FAILED"),
-        Ok(Taken::Left(outcome)) => {
+        Ok(Taken::Left((context, exten))) => {
             call.set("VMSTATUS", "USEREXIT");
-            return outcome;
+            return visit.leave_to(&context, &exten).unwrap_or(Ok(Flow::Continue));
         }
         Err((kept, stop)) => {
             call.set("VMSTATUS", if kept { "SUCCESS" } else { "FAILED" });
@@ -80,6 +88,31 @@ pub(super) async fn voicemail(call: &Call, text: &str) -> Outcome {
         }
     }
     Ok(Flow::Continue)
+}
+
+/// The channel is at these mailboxes: what watchers are told of them comes from there, when it leaves.
+pub(super) struct AtMailboxes<'a> {
+    call: &'a Call,
+    names: Vec<String>,
+    /// What is in them is told although nothing has changed.
+    pub(super) tells: bool,
+}
+
+impl<'a> AtMailboxes<'a> {
+    pub(super) fn new(call: &'a Call, accounts: &[Arc<Account>]) -> Self {
+        let names: Vec<String> = accounts.iter().map(|account| account.name.to_string()).collect();
+        call.chan.core(|core| names.iter().for_each(|name| core.mailbox_visit(name, call.chan.id())));
+        Self { call, names, tells: false }
+    }
+}
+
+impl Drop for AtMailboxes<'_> {
+    fn drop(&mut self) {
+        let (id, tells) = (self.call.chan.id(), self.tells);
+        self.call.chan.core(|core| {
+            self.names.iter().for_each(|name| core.mailbox_visited(name, id, tells));
+        });
+    }
 }
 
 /// The call ended before anything was kept.
@@ -98,8 +131,6 @@ impl Visit<'_> {
         let call = self.call;
         if wish.early && call.chan.state() != ChanState::Up {
             call.chan.indicate(&call::Indication::Progress);
-        } else {
-            call.answer_for_sound().await.map_err(nothing_kept)?;
         }
         let exit = self.exit_context(account);
         let mut keys = "#".to_owned();
@@ -134,7 +165,11 @@ impl Visit<'_> {
         self.take_down(account, all, wish, operator.then_some(exit.as_str())).await
     }
     fn left(&self, context: &str, exten: &str) -> Taken {
-        self.leave_to(context, exten).map_or(Taken::Failed, Taken::Left)
+        let there = if context.is_empty() { self.context() } else { context.to_owned() };
+        match self.call.exists(&there, exten) {
+            true => Taken::Left((there, exten.to_owned())),
+            false => Taken::Failed,
+        }
     }
     /// The greeting and what is to be done; the key that ended it.
     pub(super) async fn greet(
@@ -343,6 +378,10 @@ impl Visit<'_> {
         }
         // The last word to the owner of the first mailbox: what is sent to him may take it away.
         if let Some((account, folder, message)) = first {
+            let (spool, name) = (self.call.get("ASTSPOOLDIR").unwrap_or_default(), &account.name);
+            let (context, mailbox) = (name.context(), name.mailbox());
+            let file = format!("{spool}/voicemail/{context}/{mailbox}/{}/msg{:04}", folder.name(), message.number);
+            self.call.set("VM_MESSAGEFILE", &file);
             self.arrived(&account, folder, &message).await;
         }
         outcome

@@ -116,6 +116,41 @@ impl Visit<'_> {
         let script = format!("( {line} ) <\"$1\"; rm -f -- \"$1\"");
         self.open(line, vec!["-c".to_owned(), script, "sh".to_owned(), file.display().to_string()])
     }
+    /// Watchers see the variables of a letter, which are no channel's.
+    fn tell_letter(
+        &self,
+        account: &Account,
+        message: &Message,
+        [length, number, sent, date]: [&str; 4],
+        caller: &call::PartyId,
+    ) {
+        let info = &message.info;
+        let written = info.caller_id.replace('"', "\\\"");
+        let category = if info.category.is_empty() { "no category" } else { &info.category };
+        let variables = [
+            ("VM_NAME", &*account.full_name),
+            ("VM_DUR", length),
+            ("VM_MSGNUM", number),
+            ("VM_CONTEXT", account.name.context()),
+            ("VM_MAILBOX", account.name.mailbox()),
+            ("VM_CALLERID", &written),
+            ("VM_CIDNAME", caller.name()),
+            ("VM_CIDNUM", caller.number()),
+            ("VM_DATE", sent),
+            ("VM_CATEGORY", category),
+            ("VM_FLAG", if info.urgent { "Urgent" } else { "" }),
+            ("ORIG_VM_CALLERID", &written),
+            ("ORIG_VM_CIDNAME", caller.name()),
+            ("ORIG_VM_CIDNUM", caller.number()),
+            ("ORIG_VM_DATE", date),
+        ];
+        self.call.chan.core(|core| {
+            for (variable, value) in variables {
+                let (variable, value) = (variable.to_owned(), value.to_owned());
+                core.notice(|_| Some(call::Notice::VarSet { channel: None, variable, value }));
+            }
+        });
+    }
     fn letter(&self, account: &Account, folder: Folder, message: &Message, is_page: bool) -> Letter {
         let (rules, info, call) = (&account.rules, &message.info, self.call);
         let caller = call::PartyId::parse(&info.caller_id);
@@ -130,14 +165,14 @@ impl Visit<'_> {
             VARIABLES,
             [
                 account.full_name.clone(),
-                length,
-                number,
+                length.clone(),
+                number.clone(),
                 account.name.context().to_owned(),
                 account.name.mailbox().to_owned(),
                 info.caller_id.clone(),
                 caller.name().to_owned(),
                 caller.number().to_owned(),
-                date,
+                date.clone(),
                 file.clone(),
                 info.category.clone(),
                 if info.urgent { "Urgent" } else { "" }.to_owned(),
@@ -153,6 +188,9 @@ impl Visit<'_> {
         };
         let from_name = call.expand(if is_page { &rules.pagerfromstring } else { &rules.fromstring });
         drop(lent);
+        let now = call.chan.core(|core| core.services.wall.now_micros()).div_euclid(1_000_000);
+        let sent = date_text(call, now, &zone, format, &rules.locale);
+        self.tell_letter(account, message, [&*length, &*number, &*sent, &*date], &caller);
         let host = call.read("ENV(HOSTNAME)");
         let from = match rules.serveremail.contains('@') || host.is_empty() {
             true => rules.serveremail.clone(),

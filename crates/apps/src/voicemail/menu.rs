@@ -5,6 +5,7 @@ use std::sync::Arc;
 use call::voicemail::{Account, Change, Counts, Folder, Job, Message, Posted};
 use call::{Level, Stop};
 
+use super::leave::AtMailboxes;
 use super::login::{Asking, Login};
 use super::{Visit, options};
 use crate::{Call, Flow, Outcome, say};
@@ -88,10 +89,13 @@ pub(super) async fn main(call: &Call, text: &str) -> Outcome {
     if !account.rules.language.is_empty() {
         call.chan.with(|c| c.language.clone_from(&account.rules.language))?;
     }
+    let mut at_mailbox = AtMailboxes::new(call, &[account.clone()]);
+    at_mailbox.tells = true;
     let mut owner = Owner { visit, account, open: None };
     let outcome = owner.run(first).await;
     // What was heard and deleted is so, however the call ends.
     owner.close().await;
+    drop(at_mailbox);
     match outcome {
         Ok(Next::Elsewhere(outcome)) => outcome,
         Ok(_) => {

@@ -70,9 +70,6 @@ pub(crate) const ROWS: &[AppRow] = rows! {
     "VMSayName" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::say_name(&call, &text).await })),
         "Says who owns a mailbox.", "VMSayName(mailbox[@context])",
         "Plays the name that was recorded, or says the digits of the mailbox.";
-    "MailboxExists" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::mailbox_exists(&call, &text).await })),
-        "Looks whether there is a mailbox.", "MailboxExists(mailbox[@context])",
-        "Sets VMBOXEXISTSSTATUS (SUCCESS FAILED).";
     "VoicemailGreeting" "app_voicemail" Run::Story(|call, text| Box::pin(async move { small::greeting(&call, &text).await })),
         "Plays a greeting.", "VoicemailGreeting(mailbox[@context][,unavail|busy|temp|greet])",
         "Sets VMGREETSTATUS (SUCCESS FAILED).";

@@ -49,7 +49,9 @@ pub(super) async fn authenticate(call: &Call, text: &str) -> Outcome {
     match visit.log_in(&asking).await? {
         Login::In(account) => {
             call.set("AUTH_MAILBOX", account.name.mailbox());
-            call.set("AUTH_CONTEXT", account.name.context());
+            // The context that holds without being named is not named.
+            let context = Some(account.name.context()).filter(|context| *context != "default");
+            call.set("AUTH_CONTEXT", context.unwrap_or_default());
             visit.say(&["auth-thankyou"], "").await?;
             Ok(Flow::Continue)
         }
@@ -70,13 +72,6 @@ pub(super) async fn say_name(call: &Call, text: &str) -> Outcome {
         }
     };
     Ok(digit.map_or(Flow::Continue, Flow::Digit))
-}
-
-pub(super) async fn mailbox_exists(call: &Call, text: &str) -> Outcome {
-    let parts = args::split(text);
-    let there = Visit::new(call).find_text(args::nth(&parts, 0)).await?.is_some();
-    call.set("VMBOXEXISTSSTATUS", if there { "SUCCESS" } else { "FAILED" });
-    Ok(Flow::Continue)
 }
 
 pub(super) async fn greeting(call: &Call, text: &str) -> Outcome {

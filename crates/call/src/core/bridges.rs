@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use base::{BridgeId, ChannelId};
+use base::{BridgeId, ChannelId, Instant};
 use dialplan::{Inherit, Var};
 
 use super::{Advance, Core};
@@ -29,6 +29,7 @@ pub(crate) struct Bridge {
     uid: Rc<str>,
     /// How its channels are joined, in the field's word.
     technology: &'static str,
+    created: Instant,
 }
 
 impl Bridge {
@@ -53,11 +54,14 @@ impl Core {
                 name: Rc::from(""),
                 uid: Rc::from(""),
                 technology: used_for.technology(0),
+                created: Instant::ZERO,
             });
             u32::try_from(self.bridges.len() - 1).unwrap_or(u32::MAX)
         });
+        let now = self.now;
         let Some(entry) = self.bridges.get_mut(slot as usize) else { return BridgeId::new(slot, 0) };
         let bridge = BridgeId::new(slot, entry.generation);
+        entry.created = now;
         (entry.alive, entry.pair, entry.used_for) = (true, None, used_for);
         entry.joins_natively = false;
         entry.guests.clear();
@@ -226,6 +230,7 @@ impl Core {
         self.set_unless_empty(id, "BRIDGEPVTCALLID", "");
     }
     pub(crate) fn bridge_enter(&mut self, bridge: BridgeId, id: ChannelId) {
+        self.show_changes(id);
         let Some(entry) = self.bridge_mut(bridge) else { return };
         entry.members.push(id);
         let count = entry.members.len();
@@ -397,6 +402,10 @@ impl Core {
     /// Channels in a bridge.
     pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {
         self.bridge_entry(bridge).map_or(&[], |entry| &entry.members)
+    }
+    /// Its name, empty when it has none, and since when it is there.
+    pub fn bridge_since(&self, bridge: BridgeId) -> Option<(Rc<str>, Instant)> {
+        self.bridge_entry(bridge).map(|entry| (entry.name.clone(), entry.created))
     }
     /// All bridges.
     pub fn bridges(&self) -> impl Iterator<Item = (BridgeId, &[ChannelId])> {

@@ -92,12 +92,14 @@ impl Core {
             own_app: "",
             bridge: None,
             hangup: None,
+            user_field: String::new(),
             hangup_source: String::new(),
             hangup_by: Rc::from(""),
             tech_cause: None,
             sent_into: None,
             goto: None,
             told_place: None,
+            seen: None,
             wanted: false,
             keeper: None,
             consulted: None,
@@ -203,6 +205,15 @@ impl Core {
     }
     /// Snapshot of a channel for a notice.
     pub fn snapshot(&self, id: ChannelId) -> Option<Snapshot> {
+        let channel = self.get(id)?;
+        let mut shown = Snapshot::of(channel);
+        if let Some(seen) = &channel.seen {
+            seen.show_in(&mut shown);
+        }
+        Some(shown)
+    }
+    /// The same with what watchers have not been told of yet.
+    pub fn snapshot_now(&self, id: ChannelId) -> Option<Snapshot> {
         self.get(id).map(Snapshot::of)
     }
 
@@ -230,6 +241,7 @@ impl Core {
         self.conference_leave(id);
         self.stasis_leave(id);
         self.agent_gone(id);
+        self.mailboxes_left(id);
         self.queue_gone(id);
         self.park_over(id, crate::parking::ParkingChange::GaveUp);
         self.release_locks(id);
@@ -240,6 +252,7 @@ impl Core {
         self.monitor_end(id);
         self.spy_end(id);
         self.spied_changed(id);
+        self.show_changes(id);
         self.notice_of(id, |channel| Notice::Hangup { channel, cause });
         self.log_end(id);
         self.touch_device(id);

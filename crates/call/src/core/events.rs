@@ -11,7 +11,9 @@ impl Core {
     pub fn set_state(&mut self, id: ChannelId, state: ChanState) {
         let Some(channel) = self.get_mut(id).filter(|c| c.state != state) else { return };
         channel.state = state;
+        let seen = channel.seen.take();
         self.notice_of(id, Notice::NewState);
+        self.tell_changes(id, seen);
         self.touch_device(id);
     }
     /// The channel is answered (driver, for outgoing ones; [`Shard::answer`](crate::Shard::answer) for incoming ones).
@@ -116,11 +118,8 @@ impl Core {
             return;
         }
         let Some(channel) = self.get(id) else { return };
-        let bridge = channel.bridge.and_then(|bridge| self.bridge_snapshot(bridge));
-        let in_call = bridge.as_ref().is_some_and(|bridge| bridge.used_for == crate::BridgeUse::Call);
-        let before = Some(channel.last_cause).filter(|cause| *cause != Cause::NONE);
-        let known = before.or(in_call.then_some(Cause::NORMAL_CLEARING));
-        let left = if bridge.is_some() { Cause::NORMAL_CLEARING } else { Cause::NONE };
+        let known = Some(channel.last_cause).filter(|cause| *cause != Cause::NONE);
+        let left = if channel.bridge.is_some() { Cause::NORMAL_CLEARING } else { Cause::NONE };
         if self.end(id, known.unwrap_or(left), source) {
             if let Some(channel) = self.get_mut(id) {
                 channel.hangup_by = channel.name.clone();
@@ -173,7 +172,9 @@ impl Core {
         let (application, data, bridge) = (channel.app, channel.app_data.clone(), channel.bridge);
         let waiter = channel.waiter;
         self.woken.extend(waiter);
-        if application.is_empty()
+        // In an application of its own it is seen there when it has come there.
+        if bridge.is_none()
+            || application.is_empty()
             || (self.reach)(self, &to.context, &to.exten, &caller) != crate::Reach::Whole
         {
             return;

@@ -3,6 +3,7 @@
 use base::ChannelId;
 
 use super::Core;
+use crate::channel::Seen;
 use crate::{ChanEvent, Level, Notice, Snapshot};
 
 /// Arguments of the application that shows on a channel which was called for somebody.
@@ -20,10 +21,48 @@ impl Core {
     /// A channel that was called for somebody shows this application, and watchers hear so.
     pub fn show_outgoing(&mut self, id: ChannelId, application: &'static str) {
         let Some(channel) = self.get_mut(id) else { return };
-        channel.own_app = application;
-        channel.app = application;
+        (channel.own_app, channel.app, channel.seen) = (application, application, None);
         OUTGOING.clone_into(&mut channel.app_data);
         self.notice_of(id, |channel| Notice::NewExten { channel, application, data: OUTGOING.to_owned() });
+    }
+    /// The same, seen with the channel's next state.
+    pub fn show_outgoing_later(&mut self, id: ChannelId, application: &'static str) {
+        self.keep_shown(id);
+        let Some(channel) = self.get_mut(id) else { return };
+        (channel.own_app, channel.app) = (application, application);
+        OUTGOING.clone_into(&mut channel.app_data);
+    }
+    /// What changes on a channel from here on is seen with its next state, or when it ends.
+    pub fn keep_shown(&mut self, id: ChannelId) {
+        if let Some(channel) = self.get_mut(id)
+            && channel.seen.is_none()
+        {
+            channel.seen = Some(Box::new(Seen::of(channel)));
+        }
+    }
+    /// What watchers see next of a channel is as it is.
+    pub fn seen_anew(&mut self, id: ChannelId) {
+        if let Some(channel) = self.get_mut(id) {
+            channel.seen = None;
+        }
+    }
+    /// Watchers see a channel as it is, and are told what is not as they have seen it.
+    pub fn show_changes(&mut self, id: ChannelId) {
+        let seen = self.get_mut(id).and_then(|channel| channel.seen.take());
+        self.tell_changes(id, seen);
+    }
+    /// Tells watchers what is not as they have seen it.
+    pub(super) fn tell_changes(&mut self, id: ChannelId, seen: Option<Box<Seen>>) {
+        let (Some(seen), Some(channel)) = (seen, self.get(id)) else { return };
+        let (application, data) = (channel.app, channel.app_data.clone());
+        let goes_on = application != seen.app || channel.location != seen.location;
+        let other_party = channel.connected != seen.connected;
+        if goes_on && !application.is_empty() {
+            self.notice_of(id, |channel| Notice::NewExten { channel, application, data });
+        }
+        if other_party {
+            self.notice_of(id, Notice::NewConnectedLine);
+        }
     }
     /// No application runs on a channel any more: it shows what it was called for, or nothing.
     pub fn show_own_app(&mut self, id: ChannelId) {

@@ -53,7 +53,6 @@ pub(super) const PLAIN_APPLICATIONS: &[&str] = &[
     "MacroExit",
     "MacroIf",
     "MP3Player",
-    "MailboxExists",
     "MeetMeAdmin",
     "MeetMeChannelAdmin",
     "MeetMeCount",

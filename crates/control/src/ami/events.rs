@@ -130,7 +130,7 @@ events! {
     "PresenceStateChange" "call" "A presence provider says something else." ["Presentity", "Status", "Subtype", "Message"];
     "PresenceStatus" "call" "The presence of an extension changed whose hint names a provider." ["Exten", "Context", "Hint", "Status", "Subtype", "Message"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
-    "MessageWaiting" "call" "The messages in a mailbox changed." ["Mailbox", "Waiting", "New", "Old"];
+    "MessageWaiting" "call" "The messages in a mailbox changed." ["Channel*", "Mailbox", "Waiting", "New", "Old"];
     "SuccessfulAuth" "security" "Somebody logged in." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
     "ChallengeSent" "security" "A phone was asked for its password." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
     "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
@@ -579,7 +579,8 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::ExtensionStatus { exten, context, hint, state } => {
             Event::new("ExtensionStatus").with(|m| extension(m, exten, context, hint, *state))
         }
-        Notice::MessageWaiting { mailbox, messages } => Event::new("MessageWaiting").with(|m| {
+        Notice::MessageWaiting { channel: of, mailbox, messages } => Event::new("MessageWaiting").with(|m| {
+            let m = of.as_ref().into_iter().fold(m, |m, of| channel(m, "", of));
             m.field("Mailbox", mailbox)
                 .field("Waiting", u8::from(messages.new > 0))
                 .field("New", messages.new)

@@ -44,7 +44,7 @@ pub(crate) fn member<'a>(
         .field("Status", status(device))
         .field("Paused", u8::from(member.paused))
         .field("PausedReason", &member.paused_reason)
-        .field("Ringinuse", u8::from(member.ring_in_use))
+        .optional("Ringinuse", (name == "MemberName").then(|| u8::from(member.ring_in_use)))
         .field("Wrapuptime", member.wrapup.map_or(0, |wrapup| wrapup.as_secs()))
         .optional("Skills", Some(&member.skills).filter(|skills| !skills.is_empty()))
 }

@@ -73,11 +73,16 @@ impl Cli {
             json!({ "bridges": rows })
         };
         let text = || {
-            let mut out = format!("{:<36} {:>5} {:<15} {}\n", "Bridge-ID", "Chans", "Type", "Technology");
+            let mut out = format!(
+                "{:<36} {:<36} {:>5} {:<15} {:<15} {}\n",
+                "Bridge-ID", "Name", "Chans", "Type", "Technology", "Duration"
+            );
             for (id, members) in core.bridges() {
                 let (kind, technology) = kind_of(core, id);
-                let _ =
-                    writeln!(out, "{:<36} {:>5} {kind:<15} {technology}", uid_of(core, id), members.len());
+                let Some((name, since)) = core.bridge_since(id) else { continue };
+                let (uid, count, lasts) = (uid_of(core, id), members.len(), clock(core.now.since(since)));
+                let name = clean(&name);
+                let _ = writeln!(out, "{uid:<36} {name:<36} {count:>5} {kind:<15} {technology:<15} {lasts}");
             }
             out
         };

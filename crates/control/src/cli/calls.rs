@@ -45,6 +45,12 @@ pub(super) const ROWS: &[Row] = &[
         "active_calls calls_processed uptime_seconds",
         Cli::core_show_calls,
     ),
+    show(
+        "core show hanguphandlers <channel|all>",
+        "Lists the routines that run when a channel ends, the next to run first.",
+        "channels [channel handlers]",
+        Cli::core_show_handlers,
+    ),
     verb(
         "channel request hangup <channel|all>",
         "Asks one channel, or all of them, to hang up.",
@@ -285,7 +291,7 @@ fn technology(channel: &Channel) -> &str {
     channel.name.split_once('/').map_or("", |(technology, _)| technology)
 }
 
-fn one(core: &Core, channel: &Channel) -> String {
+fn one(core: &Core, channel: &Channel, record: &str) -> String {
     let (app, data) = shown_app(channel);
     let elapsed = seconds(core, channel);
     let hangup_in = channel.absolute_deadline.map_or(0, |at| at.since(core.now).as_secs());
@@ -301,11 +307,16 @@ fn one(core: &Core, channel: &Channel) -> String {
     line("Caller ID Name", or(channel.caller.name(), "(N/A)"));
     line("Connected Line ID", or(channel.connected.number(), "(N/A)"));
     line("Connected Line ID Name", or(channel.connected.name(), "(N/A)"));
+    line("Eff. Connected Line ID", or(channel.connected.number(), "(N/A)"));
+    line("Eff. Connected Line ID Name", or(channel.connected.name(), "(N/A)"));
     line("DNID Digits", channel.dialed.as_deref().unwrap_or("(N/A)"));
     line("Language", &channel.language);
     line("State", &format!("{} ({})", channel.state.name(), channel.state as u8));
     line("NativeFormats", &format!("({})", formats(channel).join("|")));
-    line("Format", channel.format.name());
+    line("WriteFormat", channel.format.name());
+    line("ReadFormat", channel.format.name());
+    line("WriteTranscode", "No ");
+    line("ReadTranscode", "No ");
     line("Time to Hangup", &hangup_in.to_string());
     line("Elapsed Time", &format!("{}h{}m{}s", elapsed / 3_600, elapsed / 60 % 60, elapsed % 60));
     line("Bridge ID", or(&bridge_of(channel), "(Not bridged)"));
@@ -316,14 +327,44 @@ fn one(core: &Core, channel: &Channel) -> String {
     line("Context", &channel.location.context);
     line("Extension", &channel.location.exten);
     line("Priority", &channel.location.priority.to_string());
+    line("Call Group", or(&channel.pickup.call.numbers(), "0"));
+    line("Pickup Group", or(&channel.pickup.pickup.numbers(), "0"));
     line("Application", or(app, "(N/A)"));
     line("Data", or(data, "(Empty)"));
-    line("Account", &channel.account);
+    line("Call Identifier", &format!("[C-{:08x}]", channel.call_number));
     out.push_str("      Variables:\n");
-    for (name, value) in variables(channel) {
-        let _ = writeln!(out, "{}={}", clean(&name), clean(value));
+    // The newest first.
+    let known: Vec<_> = channel.vars.iter().collect();
+    for (_, name, value) in known.into_iter().rev() {
+        let _ = writeln!(out, "{}={}", clean(name), clean(value));
     }
+    out.push_str(record);
+    let format = channel.format.name();
+    let _ = writeln!(
+        out,
+        "\n -- Streams --\nName: audio-0\n    Type: audio\n    State: sendrecv\n    Group: -1\n    Formats: ({format})\n    Metadata:"
+    );
     out
+}
+
+/// Fields of a call record as `core show channel` has them, where they are not empty.
+const RECORD_FIELDS: [&str; 19] = [
+    "clid", "src", "dst", "dcontext", "channel", "dstchannel", "lastapp", "lastdata", "start", "answer", "end",
+    "duration", "billsec", "disposition", "amaflags", "accountcode", "uniqueid", "linkedid", "userfield",
+];
+
+/// The record of a channel, by its fields with raw values.
+fn record_of(call: &apps::Call) -> String {
+    let mut out = String::new();
+    let dialed = call.chan.with(|c| c.dialed.as_deref().unwrap_or_default().to_owned()).unwrap_or_default();
+    let read = |field: &str| (field.to_owned(), call.read(&format!("CDR({field},u)")));
+    let fields = RECORD_FIELDS.iter().chain(&["sequence"]).map(|field| read(field));
+    for (field, value) in std::iter::once(("dnid".to_owned(), dialed)).chain(fields) {
+        if !value.is_empty() {
+            let _ = writeln!(out, "level 1: {field}={}", clean(&value));
+        }
+    }
+    if out.is_empty() { out } else { format!("  CDR Variables:\n{out}") }
 }
 
 /// A dial string that nobody can call, said before anything is tried.
@@ -395,12 +436,51 @@ impl Cli {
     }
 
     fn core_show_channel(&self, ask: &mut Ask<'_>) -> Said {
-        let core = &*self.site.shard.core.borrow();
-        let name = ask.need("channel");
-        match core.by_name(name).and_then(|id| core.get(id)) {
-            Some(channel) => ask.show(|| one_as_json(core, channel), || one(core, channel)),
-            None => Said::failed(format!("{} is not a known channel\n", clean(name))),
+        let shard = &self.site.shard;
+        let found = shard.core.borrow().by_name(ask.need("channel"));
+        let record = found.map(|id| record_of(&apps::Call::new(Chan::new(shard.clone(), id))));
+        let core = &*shard.core.borrow();
+        match found.and_then(|id| core.get(id)) {
+            Some(channel) => ask.show(
+                || one_as_json(core, channel),
+                || one(core, channel, record.as_deref().unwrap_or_default()),
+            ),
+            None => Said::failed(format!("{} is not a known channel\n", clean(ask.need("channel")))),
         }
+    }
+
+    fn core_show_handlers(&self, ask: &mut Ask<'_>) -> Said {
+        let core = &*self.site.shard.core.borrow();
+        let name = ask.need("channel|all");
+        let chosen: Vec<&Channel> = match name {
+            "all" => core.channels().collect(),
+            name => match core.by_name(name).and_then(|id| core.get(id)) {
+                Some(channel) => vec![channel],
+                None => return Said::failed(format!("{} is not a known channel\n", clean(name))),
+            },
+        };
+        // The one that runs first stands beside the name.
+        let rows = || {
+            chosen.iter().flat_map(|channel| {
+                let name = |at: usize| if at == 0 { &*channel.name } else { "" };
+                channel.hangup_handlers.iter().rev().enumerate().map(move |(at, handler)| (name(at), &**handler))
+            })
+        };
+        let text = || {
+            let mut out = format!("{:<30} Handler\n", "Channel");
+            for (name, handler) in rows() {
+                let _ = writeln!(out, "{:<30} {}", clean(name), clean(handler));
+            }
+            out
+        };
+        let data = || {
+            let handlers = |channel: &&Channel| {
+                let newest_first: Vec<&String> = channel.hangup_handlers.iter().rev().collect();
+                json!({ "channel": &*channel.name, "handlers": newest_first })
+            };
+            json!({ "channels": chosen.iter().map(handlers).collect::<Vec<_>>() })
+        };
+        ask.show(data, text)
     }
 
     fn core_show_calls(&self, ask: &mut Ask<'_>) -> Said {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use call::voicemail::{Account, Voicemail};
 use serde_json::{Value, json};
 
-use super::text::{clean, s};
+use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
 
 pub(super) const ROWS: &[Row] = &[
@@ -102,7 +102,7 @@ impl Cli {
                     clean(&account.rules.tz),
                 );
             }
-            let _ = writeln!(out, "{} voicemail user{} configured.", accounts.len(), s(accounts.len()));
+            let _ = writeln!(out, "{} voicemail users configured.", accounts.len());
             out
         };
         ask.show(data, text)

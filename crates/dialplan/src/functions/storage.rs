@@ -74,9 +74,11 @@ fn path(args: &str) -> Result<(&str, &str), Fault> {
 }
 
 fn db(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
-    let (family, key) = path(args)?;
+    let ((family, key), before) = (path(args)?, out.len());
     if !env.db_get(family, key, out) {
         env.log(crate::env::Level::Debug, &format!("DB({args}) is not in the database"));
+    } else if let Some(value) = out.get(before..).map(str::to_owned) {
+        set_by_name(env, "DB_RESULT", &value);
     }
     Ok(())
 }

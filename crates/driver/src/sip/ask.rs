@@ -155,6 +155,10 @@ pub(crate) fn uri_part(args: &str) -> Option<String> {
     let (text, part) = args.rsplit_once(',')?;
     let text = text.trim();
     let address = NameAddr::parse(text.as_bytes())?;
+    if text.contains('<') && !text.ends_with('>') {
+        // A whole header is no URI.
+        return None;
+    }
     // Parameters of a URI without angle brackets are asked for as its own.
     let uri = if text.contains('<') { address.uri } else { Uri::parse(text.as_bytes())? };
     let param = |name: &[u8]| Some(uri.params.get(name).map(identity::text).unwrap_or_default());

@@ -129,6 +129,20 @@ impl Tech for SipDriver {
     fn pass_text(&mut self, core: &mut Core, channel: ChannelId, text: &call::Text) -> bool {
         self.send_document(core, channel, &text.kind, &text.body)
     }
+    fn send_rich_text(&mut self, core: &mut Core, channel: ChannelId, text: &call::RichText) -> bool {
+        let Some(dialog) = self.leg_of(channel, core).and_then(|leg| leg.dialog) else { return false };
+        let kind = text.kind.as_deref().unwrap_or("text/plain");
+        // It becomes a line of the message.
+        if kind.chars().any(char::is_control) || !kind.contains('/') {
+            return false;
+        }
+        let body = Body { content_type: kind, bytes: text.body.as_bytes() };
+        let names = [text.from_name.as_deref(), text.to_name.as_deref()];
+        self.with_stack(core, |stack, now, out| {
+            stack.request_inside_named(dialog, names, (Method::Message, &[], Some(body)), now, out)
+        })
+        .is_ok()
+    }
     fn send_document(&mut self, core: &mut Core, channel: ChannelId, kind: &str, document: &str) -> bool {
         let Some(dialog) = self.leg_of(channel, core).and_then(|leg| leg.dialog) else { return false };
         let body = Body { content_type: kind, bytes: document.as_bytes() };

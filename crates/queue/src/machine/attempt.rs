@@ -99,7 +99,17 @@ impl Queues {
             if at > 0 && !queue.settings.autofill {
                 break;
             }
-            let Some(caller) = queue.callers.get(at).filter(|caller| caller.is_waiting()) else { continue };
+            let Some(caller) = queue.callers.get(at) else { break };
+            if !caller.is_waiting() {
+                // Whoever is called for it could be called for others too, but for the first of them first.
+                let is_free = |interface: &Rc<str>| {
+                    queue.member(interface).is_some_and(|member| self.is_free(member, now.at))
+                };
+                if caller.called().any(is_free) {
+                    ahead.push(at);
+                }
+                continue;
+            }
             // Who may get nobody who is free keeps nobody from those behind.
             let is_limited = is_limited(queue, caller);
             if is_limited && !queue.members.iter().any(|one| self.may_get(queue, caller, one, now.at)) {

@@ -116,16 +116,15 @@ impl Queues {
             since: now,
             hold,
             original: caller.original,
+            pending: Some(agent_event(queue, caller.channel, &offer, AgentStep::Connect { ring, hold })),
         };
         self.talks.insert(caller.channel, talk);
-        let connected = agent_event(queue, caller.channel, &offer, AgentStep::Connect { ring, hold });
         self.depart(queue, at, out);
-        out.push(connected);
         self.phones.change(&offer.interface.to_ascii_lowercase(), |phone| {
             phone.ringing = phone.ringing.saturating_sub(1);
             phone.talking += 1;
         });
-        self.at_member(queue, &offer.interface, out, |member| member.in_call = true);
+        self.change_member(queue, &offer.interface, out, |member| member.in_call = true);
     }
 
     pub(super) fn ended(&mut self, caller: ChannelId, end: &End, now: Now, out: &mut Vec<Output>) -> bool {
@@ -166,14 +165,14 @@ impl Queues {
                 queue.stats.completed += 1;
                 queue.stats.completed_in_level += u32::from(queue.is_in_level(hold));
                 let wrapup = queue.settings.wrapup;
-                queues.at_member(queue, &interface, out, |member| member.took_call(now, wrapup));
+                queues.change_member(queue, &interface, out, |member| member.took_call(now, wrapup));
                 wrapup
             })
         });
         for slot in queues.into_iter().filter(|slot| shared && own != Some(*slot)) {
             self.with(slot, |queues, queue| {
                 let took = |member: &mut Member| member.took_call(now, wrapup.unwrap_or_default());
-                queues.at_member(queue, &interface, out, took);
+                queues.change_member(queue, &interface, out, took);
             });
         }
         true

@@ -73,6 +73,7 @@ impl Desk {
     pub fn connect(&mut self, number: u32, interface: &str) {
         assert!(self.answer(number, interface));
         assert!(self.tell(number, Input::Connected { bridged: format!("b{number}") }));
+        assert!(self.tell(number, Input::Introduced));
     }
     pub fn refuse(&mut self, number: u32, interface: &str, refusal: Refusal) -> bool {
         self.tell(number, Input::Refused { interface: interface.into(), refusal })

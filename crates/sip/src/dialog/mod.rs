@@ -265,6 +265,20 @@ impl Dialog {
         &self.local
     }
 
+    /// Shows these names in From and To until [`Self::rename`] is called with what it gives: tags and URIs stay.
+    pub(crate) fn named(&mut self, [local, peer]: [Option<&str>; 2]) -> [Option<Box<[u8]>>; 2] {
+        let local = local.map(|name| with_name(&self.local, name));
+        let peer = self.peer().and_then(|known| peer.map(|name| with_name(&known.value, name)));
+        self.rename([local, peer])
+    }
+    /// From and To are these from here on; those that they were.
+    pub(crate) fn rename(&mut self, [local, peer]: [Option<Box<[u8]>>; 2]) -> [Option<Box<[u8]>>; 2] {
+        let local = local.map(|local| std::mem::replace(&mut self.local, local));
+        let known = self.peers.get_mut(self.active);
+        let peer = known.zip(peer).map(|(known, peer)| std::mem::replace(&mut known.value, peer));
+        [local, peer]
+    }
+
     /// Where requests in the dialog go (§12.2.1.1, §8.1.2).
     ///
     /// A connection is used as long as it lasts: the peer's Contact port is often one it does not listen on. A peer whose
@@ -318,6 +332,25 @@ fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
     out.extend_from_slice(headers);
     out.extend_from_slice(tail);
     out.into()
+}
+
+/// A From or To value with another name; a value without angle brackets stays.
+fn with_name(value: &[u8], name: &str) -> Box<[u8]> {
+    let Some(address) = NameAddr::parse(value) else { return value.into() };
+    let uri = address.uri.as_bytes();
+    let Some(at) = value.windows(uri.len().max(1)).position(|part| part == uri) else { return value.into() };
+    let Some(rest) = value.get(at..).filter(|_| at > 0 && value.get(at - 1) == Some(&b'<')) else {
+        return value.into();
+    };
+    let plain = |c: &char| !c.is_control();
+    let mut named = String::from("\"");
+    for symbol in name.chars().filter(plain) {
+        if matches!(symbol, '"' | '\\') {
+            named.push('\\');
+        }
+        named.push(symbol);
+    }
+    [named.as_bytes(), b"\" <", rest].concat().into()
 }
 
 impl Peer {

@@ -40,6 +40,23 @@ impl Stack {
         Ok(ClientId(place))
     }
 
+    /// The same with other display names in From and To, in this request alone (RFC 3261 §12.2.1.1 wants URIs and tags).
+    pub fn request_inside_named(
+        &mut self,
+        dialog: DialogId,
+        names: [Option<&str>; 2],
+        request: (Method<'_>, &[Header<'_>], Option<Body<'_>>),
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Result<ClientId, Refused> {
+        let before = self.calls.get_mut(dialog.0).map(|call| call.dialog.named(names));
+        let sent = self.request_inside(dialog, request, now, out);
+        if let Some((call, before)) = self.calls.get_mut(dialog.0).zip(before) {
+            call.dialog.rename(before);
+        }
+        sent
+    }
+
     /// Whether an offer may be made in a session that is up, or what is in its way (RFC 3264 §4, RFC 6337 §3): one of either
     /// side that is not answered, an INVITE that is not over, or the wait after a glare.
     pub fn may_offer(&self, dialog: DialogId) -> Result<(), Refused> {

@@ -246,7 +246,7 @@ fn status(turn: &mut Turn<'_>) -> Done {
         let core = &*shard.core.borrow();
         let Some(channel) = core.get(*id) else { continue };
         let message =
-            status_fields(events::channel(turn.item("Status"), "", &Snapshot::of(channel)), channel, core);
+            status_fields(events::channel(turn.item("Status").field("Privilege", "Call"), "", &Snapshot::of(channel)), channel, core);
         let message = variables.iter().fold(message, |message, (name, value)| {
             message.field("Variable", format_args!("{name}={value}"))
         });

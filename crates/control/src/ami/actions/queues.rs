@@ -1,10 +1,9 @@
 //! Actions on call queues.
 
 use base::ChannelId;
-use call::{Core, Snapshot};
+use call::Core;
 use queue::{Edit, Entry, Line, NewMember, Queue, Refused, Shift, Skills, Whom};
 
-use super::super::events;
 use super::super::packet::Message;
 use super::super::queues::member;
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
@@ -233,10 +232,18 @@ fn status(turn: &mut Turn<'_>) -> Done {
         }
         for (caller, position) in queue.callers().iter().zip(1..) {
             let Some(channel) = core.get(caller.channel) else { continue };
-            let item = list.item("QueueEntry").field("Queue", &queue.name).field("Position", position);
-            events::channel(item, "", &Snapshot::of(channel))
+            let known = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+            list.item("QueueEntry")
+                .field("Queue", &queue.name)
+                .field("Position", position)
+                .field("Channel", &channel.name)
+                .field("Uniqueid", &channel.uniqueid)
+                .field("CallerIDNum", known(channel.caller.number()))
+                .field("CallerIDName", known(channel.caller.name()))
+                .field("ConnectedLineNum", known(channel.connected.number()))
+                .field("ConnectedLineName", known(channel.connected.name()))
                 .field("Wait", caller.waited(core.now))
-                .field("CallerPriority", caller.priority)
+                .field("Priority", caller.priority)
                 .end();
         }
     })

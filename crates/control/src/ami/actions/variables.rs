@@ -25,7 +25,7 @@ pub(super) const ROWS: &[ActionRow] = &[
 ];
 
 fn getvar(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("Variable")?.to_owned();
+    let name = turn.get("Variable").ok_or("No variable specified")?.to_owned();
     let channel = match turn.get("Channel") {
         Some(_) => Some(turn.channel("Channel")?),
         None => None,
@@ -39,7 +39,7 @@ fn getvar(turn: &mut Turn<'_>) -> Done {
 }
 
 fn setvar(turn: &mut Turn<'_>) -> Done {
-    let name = turn.need("Variable")?.to_owned();
+    let name = turn.get("Variable").ok_or("No variable specified")?.to_owned();
     let value = turn.get("Value").unwrap_or_default().to_owned();
     let channel = match turn.get("Channel") {
         Some(_) => Some(turn.channel("Channel")?),

@@ -108,6 +108,9 @@ fn yes(value: bool) -> &'static str {
     if value { "Yes" } else { "No" }
 }
 
+/// Who sends letters of owners of whom nothing else is said.
+const SENDER: &str = "The Asterisk PBX";
+
 fn entry(turn: &mut Turn<'_>, event: &str, account: &Account) {
     let counts = counts(turn, account);
     let (max_seconds, rules) = (account.rules.maxsecs, account.rules.clone());
@@ -118,7 +121,7 @@ fn entry(turn: &mut Turn<'_>, event: &str, account: &Account) {
         .field("Email", account.emails.join("|"))
         .field("Pager", &account.pager)
         .field("ServerEmail", &rules.serveremail)
-        .field("FromString", &rules.fromstring)
+        .field("FromString", if rules.fromstring == SENDER { "" } else { &rules.fromstring })
         .field("MailCommand", &rules.mailcmd)
         .field("Language", &rules.language)
         .field("TimeZone", &rules.tz)
@@ -134,6 +137,7 @@ fn entry(turn: &mut Turn<'_>, event: &str, account: &Account) {
         .field("DeleteMessage", yes(rules.delete))
         .field("VolumeGain", "0.00")
         .field("CanReview", yes(rules.review))
+        .field("CanMarkUrgent", "Yes")
         .field("CallOperator", yes(rules.operator))
         .field("MaxMessageCount", rules.maxmsg)
         .field("MaxMessageLength", max_seconds)
@@ -155,7 +159,11 @@ fn users(turn: &mut Turn<'_>) -> Done {
 }
 
 fn user(turn: &mut Turn<'_>) -> Done {
-    let account = account(turn, "Context", "Mailbox")?;
+    let (context, mailbox) = (turn.need("Context")?.to_owned(), turn.need("Mailbox")?.to_owned());
+    let found = turn.site.shard.core.borrow().settings.voicemail.find(&mailbox, &context).cloned();
+    let Some(account) = found else {
+        return turn.success("There is no voicemail user of the given info.");
+    };
     turn.begin_list("Voicemail user detail will follow");
     entry(turn, "VoicemailUserDetail", &account);
     turn.end_list("VoicemailUserDetailComplete", 1).end();
@@ -196,7 +204,7 @@ fn refresh(turn: &mut Turn<'_>) -> Done {
         for account in accounts {
             let _ = chan.post(Job::Count(account.name.clone())).await;
         }
-        said("Success", id.as_deref(), "VoicemailRefresh was successful")
+        said("Success", id.as_deref(), "Refresh sent")
     })
 }
 

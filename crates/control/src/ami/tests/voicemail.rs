@@ -34,7 +34,7 @@ fn mailboxes_are_listed_and_their_messages_moved_removed_and_sent_on() {
     let refreshed = told(&mut desk, "VoicemailRefresh|ActionID: 9");
     assert_eq!(
         refreshed,
-        "Response: Success\r\nActionID: 9\r\nMessage: VoicemailRefresh was successful\r\n\r\n"
+        "Response: Success\r\nActionID: 9\r\nMessage: Refresh sent\r\n\r\n"
     );
     let text = desk.act(1, "VoicemailUsersList|ActionID: 1");
     let list = messages(&text);
