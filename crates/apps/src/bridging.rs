@@ -42,7 +42,8 @@ pub(crate) const ROWS: &[AppRow] = rows! {
          n  the channel is not answered.";
     "BridgeAdd" "app_bridgeaddchan" Run::Story(|call, text| Box::pin(async move { add(&call, &text).await })),
         "Joins a channel and whom it talks to.", "BridgeAdd(channel)",
-        "All of them hear each other from then on, until one is left. Without such a channel the dialplan goes on.";
+        "All of them hear each other from then on, until one is left. The channel is named by its name, its UNIQUEID, or how\n\
+         its name begins. Sets BRIDGERESULT (SUCCESS FAILURE LOOP NONEXISTENT); the dialplan goes on.";
     "ChannelRedirect" "app_channelredirect" Run::Now(redirect),
         "Sends another channel elsewhere in the dialplan.", "ChannelRedirect(channel,[[context,]extension,]priority)",
         "Sets CHANNELREDIRECT_STATUS (SUCCESS NOCHANNEL INVALID).";
@@ -215,10 +216,17 @@ impl Drop for Sounding<'_> {
 async fn add(call: &Call, text: &str) -> Outcome {
     let name = text.trim();
     let chan = &call.chan;
-    let Some(&target) = named(call, name).first().filter(|id| **id != chan.id()) else {
-        call.log(Level::Warning, &format!("there is no channel '{name}' to talk to"));
-        return Ok(Flow::Continue);
+    let result = |word: &str| {
+        call.set("BRIDGERESULT", word);
+        Ok(Flow::Continue)
     };
+    let Some(&target) = named(call, name).first() else {
+        call.log(Level::Warning, &format!("there is no channel '{name}' to talk to"));
+        return result("NONEXISTENT");
+    };
+    if target == chan.id() {
+        return result("LOOP");
+    }
     let (room, peer) = chan.core(|core| {
         (together::room_of(core, target), transfer::peer(core, target).ok().map(|(peer, _)| peer))
     });
@@ -230,17 +238,19 @@ async fn add(call: &Call, text: &str) -> Outcome {
             let taken = transfer::take_two(chan.shard(), [target, peer], true).await;
             let Some(parties) = taken else {
                 call.log(Level::Warning, &format!("'{name}' has just ended"));
-                return Ok(Flow::Continue);
+                return result("FAILURE");
             };
             together::seat(chan.shard(), &room, parties);
             room
         }
         (None, None) => {
             call.log(Level::Warning, &format!("'{name}' talks to nobody; use Bridge()"));
-            return Ok(Flow::Continue);
+            return result("FAILURE");
         }
     };
-    together::sit(chan, &room).await?;
+    let sat = together::sit(chan, &room).await;
+    call.set("BRIDGERESULT", "SUCCESS");
+    sat?;
     Ok(Flow::Continue)
 }
 

@@ -31,7 +31,7 @@ mod intercept;
 pub mod ivr;
 mod listen;
 pub mod message;
-mod mf;
+pub mod mf;
 pub mod monitor;
 pub mod originate;
 mod own_name;

@@ -141,6 +141,28 @@ pub(crate) async fn send(waits: &Chan, to: &Chan, text: &str, lengths: Lengths) 
     Ok(())
 }
 
+/// Most digits of a string that is sent without waiting: the parts of one tone hold no more.
+const QUEUED_MAX: usize = 30;
+
+/// Sends a string without waiting; what is no digit is left out.
+pub(crate) fn queue(to: &Chan, text: &str) {
+    let lengths = Lengths::default();
+    let sounds = text.chars().map(|symbol| symbol.to_ascii_uppercase()).filter_map(|symbol| {
+        let (low, high) = tones(symbol)?;
+        Some(format!("!{low}+{high}/{},!0/{}", lengths.of(symbol), lengths.between))
+    });
+    let script = sounds.take(QUEUED_MAX).collect::<Vec<_>>().join(",");
+    if !script.is_empty() {
+        to.start_tone(&script);
+    }
+}
+
+/// Sends one digit for so many milliseconds; `false` when it is none.
+pub fn play(to: &Chan, symbol: char, ms: u16) -> bool {
+    let Some((low, high)) = tones(symbol.to_ascii_uppercase()) else { return false };
+    to.start_tone(&format!("!{low}+{high}/{}", ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS)))
+}
+
 async fn sound(waits: &Chan, to: &Chan, tones: &str, ms: u16, between: u16) -> Result<(), Stop> {
     to.start_tone(&format!("!{tones}/{ms},!0/{between}"));
     waits.wait(Duration::from_millis(u64::from(ms) + u64::from(between))).await

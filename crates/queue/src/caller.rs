@@ -172,15 +172,6 @@ impl Caller {
         }
         self.rules_done != before
     }
-    /// Members who are called for it, or one who has answered.
-    pub(crate) fn called(&self) -> impl Iterator<Item = &Rc<str>> {
-        let (ringing, answered) = match &self.stage {
-            Stage::Ringing { offers, .. } => (offers.as_slice(), None),
-            Stage::Answered { offer, .. } => (&[][..], Some(offer)),
-            Stage::Waiting { .. } => (&[][..], None),
-        };
-        ringing.iter().chain(answered).map(|offer| &offer.interface)
-    }
     /// Those who are being called.
     pub fn offers(&self) -> &[Offer] {
         match &self.stage {

@@ -8,7 +8,7 @@ use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Redirecting, Request, S
 use super::sound::Sound;
 use super::{DialOptions, Status, Timeouts, notice_end, notice_state};
 use crate::pbx::Place;
-use crate::{Call, Flow, dtmf};
+use crate::{Call, Flow, dtmf, mf};
 
 /// How ringing ended.
 pub(crate) enum Called {
@@ -288,7 +288,12 @@ impl<'a> Ringing<'a> {
                     self.sound.let_through(id);
                 }
                 if let Some(digits) = &self.options.dtmf {
-                    dtmf::queue(self.legs.get(at)?.leg.chan(), &digits.on_progress);
+                    let leg = self.legs.get(at)?.leg.chan();
+                    dtmf::queue(leg, &digits.on_progress);
+                    mf::queue(leg, &digits.mf_on_progress);
+                    if self.options.echoes_digits {
+                        mf::queue(&self.call.chan, &digits.mf_on_progress);
+                    }
                 }
             }
             Ok(ChanEvent::Proceeding) => notice_state(&self.call.chan, id, "PROCEEDING"),

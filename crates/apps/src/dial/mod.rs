@@ -46,7 +46,8 @@ options:
      caller's own peer has said it.
   C  begins the call record anew.
   d  a digit pressed while it rings goes to that extension of EXITCONTEXT, or of the present context.
-  D([called][:calling[:progress]])  sends DTMF after the answer ('w' waits half a second), progress at early audio.
+  D([called][:calling[:progress[:mf]]])  sends DTMF after the answer ('w' waits half a second), progress at early audio,
+                   and then mf as digits of R1 (SendMF).
   e  runs the h extension on the called channel after the call.
   E  the caller hears the digits of D that are sent to the called party.
   f([callerid])  sets the caller id that the called party sees; without argument the extension and its hint's name.

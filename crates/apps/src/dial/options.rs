@@ -63,6 +63,8 @@ pub(crate) struct SendDigits {
     pub(crate) to_callee: String,
     pub(crate) to_caller: String,
     pub(crate) on_progress: String,
+    /// Digits of R1 that the called party is sent on its progress.
+    pub(crate) mf_on_progress: String,
 }
 
 /// `L(x:y:z)`.
@@ -148,7 +150,7 @@ pub(crate) fn rights(given: &Options, letters: &str) -> Rights {
 fn send_digits(text: &str) -> SendDigits {
     let mut parts = text.split(':').map(str::to_owned);
     let mut part = || parts.next().unwrap_or_default();
-    SendDigits { to_callee: part(), to_caller: part(), on_progress: part() }
+    SendDigits { to_callee: part(), to_caller: part(), on_progress: part(), mf_on_progress: part() }
 }
 
 /// Why a letter that Asterisk knows does nothing.

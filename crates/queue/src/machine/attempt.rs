@@ -101,11 +101,8 @@ impl Queues {
             }
             let Some(caller) = queue.callers.get(at) else { break };
             if !caller.is_waiting() {
-                // Whoever is called for it could be called for others too, but for the first of them first.
-                let is_free = |interface: &Rc<str>| {
-                    queue.member(interface).is_some_and(|member| self.is_free(member, now.at))
-                };
-                if caller.called().any(is_free) {
+                // Whoever is called for it counts as free where members are called who are in use: it is first to get one.
+                if queue.settings.ring_in_use && ahead.len() <= AHEAD_MAX {
                     ahead.push(at);
                 }
                 continue;

@@ -111,6 +111,17 @@ pub(super) const ROWS: &[ActionRow] = &[
         run: play_dtmf,
     },
     ActionRow {
+        name: "PlayMF",
+        class: &["call"],
+        synopsis: "Sends a digit of R1 on a channel.",
+        fields: &[
+            must("Channel", "name or UNIQUEID"),
+            must("Digit", "0-9, * (KP), # (ST), A (STP), B (ST2P) or C (ST3P)"),
+            may("Duration", "milliseconds (55, of KP 120, of the others 65)"),
+        ],
+        run: play_mf,
+    },
+    ActionRow {
         name: "MuteAudio",
         class: &["system"],
         synopsis: "Lets no audio of a channel through, or lets it through again; digits go on.",
@@ -384,6 +395,22 @@ fn play_dtmf(turn: &mut Turn<'_>) -> Done {
     }
     Chan::new(turn.site.shard.clone(), id).send_digit(digit, duration);
     turn.success("DTMF successfully queued")
+}
+
+fn play_mf(turn: &mut Turn<'_>) -> Done {
+    let id = turn.channel("Channel")?;
+    let digit = turn.need("Digit")?.chars().next().unwrap_or_default();
+    let duration = match turn.get("Duration").map(str::parse::<u16>) {
+        None => match digit {
+            '*' => 120,
+            '#' | 'A'..='C' | 'a'..='c' => 65,
+            _ => 55,
+        },
+        Some(Ok(ms @ 1..=DIGIT_MS_MAX)) => ms,
+        Some(_) => return Err("Invalid duration".into()),
+    };
+    apps::mf::play(&Chan::new(turn.site.shard.clone(), id), digit, duration);
+    turn.success("MF successfully queued")
 }
 
 fn mute_audio(turn: &mut Turn<'_>) -> Done {

@@ -35,6 +35,8 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ("AbsoluteTimeout|Channel: SIM/carol-00000002|Timeout: 5", "Timeout Set"),
         ("PlayDTMF|Channel: SIM/carol-00000002|Digit: 5", "DTMF successfully queued"),
         ("PlayDTMF|Channel: SIM/carol-00000002|Digit: Z", "DTMF successfully queued"),
+        ("PlayMF|Channel: SIM/carol-00000002|Digit: *", "MF successfully queued"),
+        ("PlayMF|Channel: SIM/carol-00000002|Digit: 5|Duration: 100", "MF successfully queued"),
         ("ControlPlayback|Channel: SIM/carol-00000002|Control: Forward", "ControlPlayback queued"),
         ("Hangup|Channel: SIM/alice-00000000|Cause: 17", "Channel Hungup"),
     ] {

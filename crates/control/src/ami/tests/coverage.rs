@@ -29,6 +29,7 @@ const ACTIONS: &[&str] = &[
     "Status",
     "DialplanExtensionAdd",
     "PlayDTMF",
+    "PlayMF",
     "MailboxCount",
     "CreateConfig",
     "PJSIPNotify",
