@@ -211,7 +211,8 @@ impl Call {
             let id = self.chan.id();
             let Some(channel) = core.get_mut(id) else { return };
             channel.vars.set_local(var, value);
-            let in_macro = matches!(self.run.stack.borrow().last(), Some(Frame { kind: FrameKind::Macro(_), .. }));
+            let in_macro =
+                matches!(self.run.stack.borrow().last(), Some(Frame { kind: FrameKind::Macro(_), .. }));
             let name = if in_macro { var.name.to_owned() } else { format!("LOCAL({})", var.name) };
             self.notice_var(core, Some(id), &name, value);
         });

@@ -183,7 +183,11 @@ impl Env for Scope<'_> {
             let fitted = channel.shared.set(Var::named(name), value, Inherit::Never);
             if let Some(id) = id.filter(|_| fitted) {
                 let (variable, value) = (format!("SHARED({name})"), value.to_owned());
-                core.notice_of(id, |channel| call::Notice::VarSet { channel: Some(channel), variable, value });
+                core.notice_of(id, |channel| call::Notice::VarSet {
+                    channel: Some(channel),
+                    variable,
+                    value,
+                });
             }
             fitted
         })

@@ -49,7 +49,8 @@ fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     {
         return conference_state(&shard.core.borrow(), name);
     }
-    if let Some(mailbox) = device.get(..4).filter(|tech| tech.eq_ignore_ascii_case("MWI:")).and(device.get(4..))
+    if let Some(mailbox) =
+        device.get(..4).filter(|tech| tech.eq_ignore_ascii_case("MWI:")).and(device.get(4..))
     {
         let waits = shard.core.borrow().mailbox(mailbox).is_some_and(|messages| messages.new > 0);
         return if waits { DeviceState::InUse } else { DeviceState::NotInUse };

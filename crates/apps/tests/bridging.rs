@@ -114,7 +114,9 @@ fn a_third_joins_two_who_talk_and_two_are_left_when_one_goes() {
         ("itself", "BridgeAdd(${CHANNEL})", "LOOP"),
         ("it talks to nobody", "BridgeAdd(SIM/6001)", "FAILURE"),
     ] {
-        let plan = format!("exten => 1,1,Answer(0)\n same => n,Wait(100)\nexten => 2,1,{plan}\n same => n,NoOp(${{BRIDGERESULT}})");
+        let plan = format!(
+            "exten => 1,1,Answer(0)\n same => n,Wait(100)\nexten => 2,1,{plan}\n same => n,NoOp(${{BRIDGERESULT}})"
+        );
         let mut world = office(&plan);
         begin(&mut world, "6001", "1", &[(40_000, BYE)]);
         begin(&mut world, "6003", "2", &[(60_000, BYE)]);

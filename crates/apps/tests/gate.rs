@@ -58,7 +58,7 @@ fn the_first_device_that_could_be_called_is_told_or_all() {
     let show = "${AVAILCHAN} ${AVAILORIGCHAN} ${AVAILCAUSECODE}";
     for (devices, expected) in [
         ("SIM/bob", "SIM/bob-00000001 SIM/bob 0"),
-        ("SIM/dave&SIM/bob&SIM/carol", "SIM/bob-00000001 SIM/bob 17"),
+        ("SIM/dave&SIM/bob&SIM/carol", "SIM/bob-00000001 SIM/bob 0"),
         ("SIM/bob&SIM/carol,a", "SIM/bob-00000001&SIM/carol-00000002 SIM/bob&SIM/carol 0"),
         ("SIM/dave", "  17"),
         ("NONE/x", "  66"),

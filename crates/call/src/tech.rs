@@ -68,7 +68,6 @@ pub struct RichText {
     pub to_name: Option<String>,
 }
 
-
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as
 /// [`ChanEvent`](crate::ChanEvent)s. A driver is never called from inside its own calls to the core.
 pub trait Tech {

@@ -263,7 +263,8 @@ mod tests {
             }
         }
         let place = "thereare 2 callswaiting thankyou";
-        let expected = [(0, place), (22, "one"), (37, place), (49, "one")].map(|(at, text)| (at, text.to_owned()));
+        let expected =
+            [(0, place), (22, "one"), (37, place), (49, "one")].map(|(at, text)| (at, text.to_owned()));
         assert_eq!(log, expected);
     }
 

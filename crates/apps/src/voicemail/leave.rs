@@ -380,7 +380,8 @@ impl Visit<'_> {
         if let Some((account, folder, message)) = first {
             let (spool, name) = (self.call.get("ASTSPOOLDIR").unwrap_or_default(), &account.name);
             let (context, mailbox) = (name.context(), name.mailbox());
-            let file = format!("{spool}/voicemail/{context}/{mailbox}/{}/msg{:04}", folder.name(), message.number);
+            let file =
+                format!("{spool}/voicemail/{context}/{mailbox}/{}/msg{:04}", folder.name(), message.number);
             self.call.set("VM_MESSAGEFILE", &file);
             self.arrived(&account, folder, &message).await;
         }

@@ -349,8 +349,25 @@ fn one(core: &Core, channel: &Channel, record: &str) -> String {
 
 /// Fields of a call record as `core show channel` has them, where they are not empty.
 const RECORD_FIELDS: [&str; 19] = [
-    "clid", "src", "dst", "dcontext", "channel", "dstchannel", "lastapp", "lastdata", "start", "answer", "end",
-    "duration", "billsec", "disposition", "amaflags", "accountcode", "uniqueid", "linkedid", "userfield",
+    "clid",
+    "src",
+    "dst",
+    "dcontext",
+    "channel",
+    "dstchannel",
+    "lastapp",
+    "lastdata",
+    "start",
+    "answer",
+    "end",
+    "duration",
+    "billsec",
+    "disposition",
+    "amaflags",
+    "accountcode",
+    "uniqueid",
+    "linkedid",
+    "userfield",
 ];
 
 /// The record of a channel, by its fields with raw values.
@@ -463,7 +480,12 @@ impl Cli {
         let rows = || {
             chosen.iter().flat_map(|channel| {
                 let name = |at: usize| if at == 0 { &*channel.name } else { "" };
-                channel.hangup_handlers.iter().rev().enumerate().map(move |(at, handler)| (name(at), &**handler))
+                channel
+                    .hangup_handlers
+                    .iter()
+                    .rev()
+                    .enumerate()
+                    .map(move |(at, handler)| (name(at), &**handler))
             })
         };
         let text = || {

@@ -256,8 +256,11 @@ fn status(turn: &mut Turn<'_>) -> Done {
         variables.extend(names.iter().map(|name| (name.clone(), super::value_of(&call, name))));
         let core = &*shard.core.borrow();
         let Some(channel) = core.get(*id) else { continue };
-        let message =
-            status_fields(events::channel(turn.item("Status").field("Privilege", "Call"), "", &Snapshot::of(channel)), channel, core);
+        let message = status_fields(
+            events::channel(turn.item("Status").field("Privilege", "Call"), "", &Snapshot::of(channel)),
+            channel,
+            core,
+        );
         let message = variables.iter().fold(message, |message, (name, value)| {
             message.field("Variable", format_args!("{name}={value}"))
         });

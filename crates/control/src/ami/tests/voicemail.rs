@@ -32,10 +32,7 @@ fn mailboxes_are_listed_and_their_messages_moved_removed_and_sent_on() {
     desk.login(1, "all");
     ["a", "b", "c"].iter().for_each(|id| put(&desk, id));
     let refreshed = told(&mut desk, "VoicemailRefresh|ActionID: 9");
-    assert_eq!(
-        refreshed,
-        "Response: Success\r\nActionID: 9\r\nMessage: Refresh sent\r\n\r\n"
-    );
+    assert_eq!(refreshed, "Response: Success\r\nActionID: 9\r\nMessage: Refresh sent\r\n\r\n");
     let text = desk.act(1, "VoicemailUsersList|ActionID: 1");
     let list = messages(&text);
     assert_eq!(list.len(), 4);
