@@ -4,20 +4,32 @@ mod machine;
 
 use core::time::Duration;
 
-use base::{Command, Listener, PlayEnd, SoundWatch};
-use call::{ChanEvent, Level, MachineSettings, Stop};
+use base::{Command, Listener, PlayEnd, SoundWatch, ToneWatch};
+use call::{ChanEvent, Level, MachineSettings, Stop, ToneCounts};
 
 use crate::call_ctx::args;
 use crate::flow::rows;
+use crate::functions::listening::{TONE_DECIBELS, TONE_HERTZ_MAX, TONE_MS};
 use crate::listen::SILENCE_THRESHOLD;
 use crate::{AppRow, Call, Flow, Outcome, Run, pbx};
 use machine::{Heard, Machine, Verdict};
+
+/// Option letters of WaitForTone.
+pub(crate) const WAIT_FOR_TONE_OPTIONS: &str = "ds";
 
 pub(crate) const ROWS: &[AppRow] = rows! {
     "WaitForNoise" "app_waitforsilence" Run::Story(|call, text| Box::pin(async move { wait_for_noise(&call, &text).await })),
         "Waits until the caller is heard.", "WaitForNoise([noiserequired[,iterations[,timeout]]])",
         "Waits for noiserequired milliseconds of sound without a pause (1000), iterations times (1), for at most timeout\n\
          seconds. Sets WAITSTATUS (NOISE TIMEOUT).";
+    "WaitForTone" "res_tonedetect" Run::Story(|call, text| Box::pin(async move { wait_for_tone(&call, &text).await })),
+        "Waits until a tone of one frequency is heard.", "WaitForTone(freq[,duration_ms[,timeout[,times[,options]]]])",
+        "Waits until the caller sends a tone of freq hertz for duration_ms milliseconds (500), as often as times says (1), for at\n\
+         most timeout seconds (no limit).\n\n\
+         options:\n  \
+         d(n)  decibels by which the tone stands out (16).\n  \
+         s     says nothing here: tones are not squelched.\n\
+         Sets WAITFORTONESTATUS (SUCCESS ERROR TIMEOUT HANGUP).";
     "BackgroundDetect" "app_talkdetect" Run::Story(|call, text| Box::pin(async move { background_detect(&call, &text).await })),
         "Plays a sound and stops it when the caller talks or dials.",
         "BackgroundDetect(filename[,sil[,min[,max[,analysistime]]]])",
@@ -91,6 +103,85 @@ async fn wait_for_noise(call: &Call, text: &str) -> Outcome {
     }
     drop(listening);
     call.set("WAITSTATUS", "NOISE");
+    Ok(Flow::Continue)
+}
+
+/// A watch for a tone instead of the one that TONE_DETECT() has set, which goes on when the application ends.
+struct Tone<'a> {
+    call: &'a Call,
+    set_aside: Option<Box<ToneCounts>>,
+}
+
+impl<'a> Tone<'a> {
+    fn begin(call: &'a Call, watch: ToneWatch) -> Self {
+        let set_aside = call.chan.with(|channel| channel.tones.take()).ok().flatten();
+        watch_tone(call, Some(watch));
+        Self { call, set_aside }
+    }
+}
+
+impl Drop for Tone<'_> {
+    fn drop(&mut self) {
+        watch_tone(self.call, self.set_aside.as_ref().map(|tones| tones.watch));
+        let tones = self.set_aside.take();
+        let _gone = self.call.chan.with(|channel| channel.tones = tones);
+    }
+}
+
+fn watch_tone(call: &Call, watch: Option<ToneWatch>) {
+    let listener = Listener::Application;
+    call.chan.media(|stream| Command::WatchTone { stream, listener, watch });
+}
+
+async fn wait_for_tone(call: &Call, text: &str) -> Outcome {
+    let parts = args::split(text);
+    let positive = |index: usize, otherwise: u32| match args::nth(&parts, index).trim() {
+        "" => Some(otherwise),
+        text => text.parse().ok().filter(|number| *number > 0),
+    };
+    let options = dialplan::Options::parse(args::nth(&parts, 4), WAIT_FOR_TONE_OPTIONS);
+    let decibels = match options.arg('d') {
+        Some(text) => text.trim().parse().ok().filter(|decibels| *decibels > 0),
+        None => u8::try_from(TONE_DECIBELS).ok(),
+    };
+    let hertz = args::nth(&parts, 0).trim().parse().ok().filter(|hertz| (1..=TONE_HERTZ_MAX).contains(hertz));
+    let (Some(hertz), Some(duration_ms), Some(wanted), Some(decibels)) =
+        (hertz, positive(1, TONE_MS), positive(3, 1), decibels)
+    else {
+        call.log(
+            Level::Warning,
+            &format!("WaitForTone({text}): a frequency of 1 to {TONE_HERTZ_MAX} hertz, and numbers above 0"),
+        );
+        call.set("WAITFORTONESTATUS", "ERROR");
+        return Ok(Flow::Continue);
+    };
+    let timeout = args::seconds(args::nth(&parts, 2)).filter(|timeout| !timeout.is_zero());
+    let deadline = timeout.map(|timeout| call.chan.now() + timeout);
+    let watch = ToneWatch {
+        hertz: Some(hertz),
+        duration_ms,
+        decibels,
+        heard: true,
+        sent: false,
+        ..ToneWatch::default()
+    };
+    let _listening = Tone::begin(call, watch);
+    let mut heard = 0;
+    let status = loop {
+        match call.chan.event(deadline).await {
+            Ok(Some(ChanEvent::Tone { sent: false })) => heard += 1,
+            Ok(Some(_)) => {}
+            Ok(None) => break "TIMEOUT",
+            Err(stop) => {
+                call.set("WAITFORTONESTATUS", "HANGUP");
+                return Err(stop);
+            }
+        }
+        if heard >= wanted {
+            break "SUCCESS";
+        }
+    };
+    call.set("WAITFORTONESTATUS", status);
     Ok(Flow::Continue)
 }
 

@@ -48,6 +48,41 @@ fn noise_is_waited_for_so_often_and_so_long() {
     }
 }
 
+#[test]
+fn a_tone_is_waited_for_so_often_and_so_long() {
+    const HEARD: Act = Act::Tone(false);
+    for (name, step, acts, expected) in [
+        ("it comes", "WaitForTone(2600)", vec![(2000, HEARD)], Some("SUCCESS")),
+        ("twice", "WaitForTone(2600,500,9,2)", vec![(2000, HEARD), (3000, HEARD)], Some("SUCCESS")),
+        ("once where twice is wanted", "WaitForTone(2600,500,3,2)", vec![(2000, HEARD)], Some("TIMEOUT")),
+        (
+            "only in what the caller hears",
+            "WaitForTone(2600,,3)",
+            vec![(2000, Act::Tone(true))],
+            Some("TIMEOUT"),
+        ),
+        ("a digit is none", "WaitForTone(2600,,3)", vec![(2000, Act::Press('1'))], Some("TIMEOUT")),
+        ("hang-up", "WaitForTone(2600)", vec![(2000, BYE)], None),
+        ("no frequency", "WaitForTone()", vec![], Some("ERROR")),
+        ("one that no telephone carries", "WaitForTone(4100)", vec![], Some("ERROR")),
+        ("no number", "WaitForTone(2600,long)", vec![], Some("ERROR")),
+        ("never", "WaitForTone(2600,500,3,0)", vec![], Some("ERROR")),
+        ("so loud", "WaitForTone(2600,500,3,1,d(0))", vec![], Some("ERROR")),
+    ] {
+        let world = run(step, "${WAITFORTONESTATUS}", &acts);
+        let noted = noted(&world);
+        assert_eq!(noted.first().map(String::as_str), Some(expected.unwrap_or("h ")), "{name}");
+    }
+    // What TONE_DETECT() listens for is set aside meanwhile, and goes on.
+    let step = "Set(TONE_DETECT(425)=)\n same => n,WaitForTone(2600)";
+    let world = run(
+        step,
+        "${WAITFORTONESTATUS} ${TONE_DETECT(rx)}\n same => n,Wait(2)\n same => n,NoOp(${TONE_DETECT(rx)}",
+        &[(2000, HEARD), (3000, HEARD)],
+    );
+    assert_eq!(noted(&world)[..2], ["SUCCESS 0", "1"]);
+}
+
 /// One call of `1`, whose prompt `long` takes ten seconds.
 fn prompted(steps: &str, acts: &[(u64, Act)]) -> World {
     let mut world = world(&format!(

@@ -113,6 +113,11 @@ pub enum ChanEvent {
         /// Milliseconds that the opposite lasted before.
         before_ms: u32,
     },
+    /// A tone has come that the application listens for.
+    Tone {
+        /// In what it hears; else in what it says.
+        sent: bool,
+    },
     /// Its place in its conference was changed or taken away by somebody else; the conference knows how.
     Conference,
     /// What an agent does has changed, or the agent that it is or has asked for has something to do.

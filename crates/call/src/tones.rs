@@ -1,7 +1,8 @@
 //! Tones that a channel is listened to for (`TONE_DETECT()`): how often they came, and where it goes then.
 
-use crate::{Core, Location};
-use base::ChannelId;
+use base::{ChannelId, ToneWatch};
+
+use crate::{ChanEvent, Core, Location};
 
 /// What one side of a channel has heard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,12 +22,16 @@ pub struct ToneCounts {
     pub sent: ToneSide,
     /// From so many on it goes elsewhere.
     pub times: u32,
+    /// What is listened for, to go on with once an application has listened for something else.
+    pub watch: ToneWatch,
 }
 
 impl Core {
     /// A tone has come that a channel is listened to for.
     pub(crate) fn tone_came(&mut self, id: ChannelId, sent: bool) {
-        let Some(tones) = self.get_mut(id).and_then(|channel| channel.tones.as_deref_mut()) else { return };
+        let Some(tones) = self.get_mut(id).and_then(|channel| channel.tones.as_deref_mut()) else {
+            return self.push_event(id, ChanEvent::Tone { sent });
+        };
         let side = if sent { &mut tones.sent } else { &mut tones.received };
         side.count = side.count.saturating_add(1);
         let to = side.goto.clone().filter(|_| side.count >= tones.times);

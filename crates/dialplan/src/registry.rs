@@ -97,6 +97,10 @@ pub enum ChannelFunction {
     PjsipResponseHeaders,
     /// PJSIP_MEDIA_OFFER()
     PjsipMediaOffer,
+    /// PJSIP_DTMF_MODE()
+    PjsipDtmfMode,
+    /// PJSIP_MOH_PASSTHROUGH()
+    PjsipMohPassthrough,
     /// PJSIP_SEND_SESSION_REFRESH()
     PjsipSendSessionRefresh,
     /// PJSIP_HEADER_PARAM()

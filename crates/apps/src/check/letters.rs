@@ -1,7 +1,8 @@
 //! Option letters of applications, by the constants that their own code reads them with.
 
 use crate::{
-    bridging, directory, followme, gate, listen, originate, page, parking, playback, queue, spy, voicemail,
+    bridging, directory, followme, gate, hear, listen, originate, page, parking, playback, queue, spy,
+    voicemail,
 };
 
 /// Application, which argument its letters are, and the letters.
@@ -21,5 +22,6 @@ pub(super) const LETTERS: &[(&str, usize, &str)] = &[
     ("Read", 3, listen::READ_OPTIONS),
     ("VoiceMail", 1, voicemail::VOICEMAIL_OPTIONS),
     ("VoiceMailMain", 1, voicemail::MAIN_OPTIONS),
+    ("WaitForTone", 4, hear::WAIT_FOR_TONE_OPTIONS),
     ("VMAuthenticate", 1, voicemail::AUTHENTICATE_OPTIONS),
 ];

@@ -40,11 +40,11 @@ pub(super) fn write_talk(call: &Call, act: &str, value: &str) -> Read {
 }
 
 /// Decibels by which a tone stands out; the field's default.
-const TONE_DECIBELS: u32 = 16;
+pub(crate) const TONE_DECIBELS: u32 = 16;
 /// How long it lasts, milliseconds; the field's default.
-const TONE_MS: u32 = 500;
+pub(crate) const TONE_MS: u32 = 500;
 /// Highest frequency that telephones carry, hertz.
-const TONE_HERTZ_MAX: u16 = 3900;
+pub(crate) const TONE_HERTZ_MAX: u16 = 3900;
 
 /// `Set(TONE_DETECT(freq[,duration_ms[,options]])=)`: one detector a channel, the last one set.
 pub(super) fn write_tone(call: &Call, text: &str) -> Read {
@@ -76,8 +76,7 @@ pub(super) fn write_tone(call: &Call, text: &str) -> Read {
         Some(place) => call.resolve(place).map(Some).map_err(|why| Fault::new(format!("'{place}': {why}"))),
     };
     let side = |goto| ToneSide { count: 0, goto };
-    let counts =
-        ToneCounts { received: side(place('g')?), sent: side(place('h')?), times: number(argument('n'), 1)? };
+    let (received, sent) = (side(place('g')?), side(place('h')?));
     let watch = ToneWatch {
         hertz: (hertz > 0).then_some(hertz),
         duration_ms: number(args::nth(&parts, 1), TONE_MS)?,
@@ -89,6 +88,7 @@ pub(super) fn write_tone(call: &Call, text: &str) -> Read {
     if options.has('s') {
         call.log(call::Level::Warning, "TONE_DETECT: tones are not squelched, option s says nothing here");
     }
+    let counts = ToneCounts { received, sent, times: number(argument('n'), 1)?, watch };
     let _gone = call.chan.with(|channel| channel.tones = Some(Box::new(counts)));
     call.chan.media(|stream| Command::WatchTone {
         stream,

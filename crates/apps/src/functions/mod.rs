@@ -8,7 +8,7 @@ mod count;
 pub(crate) mod enumlookup;
 mod features;
 mod kept;
-mod listening;
+pub(crate) mod listening;
 mod locks;
 mod loudness;
 mod party;
@@ -133,6 +133,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PjsipResponseHeader
         | F::PjsipResponseHeaders
         | F::PjsipMediaOffer
+        | F::PjsipDtmfMode
+        | F::PjsipMohPassthrough
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader
         | F::PjsipDialContacts
@@ -177,6 +179,8 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipHeaderParam
         | F::PjsipInheritableHeader
         | F::PjsipMediaOffer
+        | F::PjsipDtmfMode
+        | F::PjsipMohPassthrough
         | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
         F::Confbridge => conference::write_custom(call, text, value),
@@ -279,6 +283,8 @@ fn tech_name(function: ChannelFunction) -> &'static str {
         F::PjsipResponseHeader => "PJSIP_RESPONSE_HEADER",
         F::PjsipResponseHeaders => "PJSIP_RESPONSE_HEADERS",
         F::PjsipMediaOffer => "PJSIP_MEDIA_OFFER",
+        F::PjsipDtmfMode => "PJSIP_DTMF_MODE",
+        F::PjsipMohPassthrough => "PJSIP_MOH_PASSTHROUGH",
         F::PjsipSendSessionRefresh => "PJSIP_SEND_SESSION_REFRESH",
         F::PjsipHeaderParam => "PJSIP_HEADER_PARAM",
         F::PjsipInheritableHeader => "PJSIP_INHERITABLE_HEADER",

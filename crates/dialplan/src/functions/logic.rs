@@ -40,6 +40,7 @@ pub(super) const ROWS: &[FunctionRow] = &[
         "A random integer between two others, both included.",
         rand,
     ),
+    reader("UUID", Reach::PLAIN, "UUID()", "A random UUID (RFC 9562, version 4).", uuid),
     reader("MIN", Reach::PLAIN, "MIN(a,b)", "The smaller of two numbers.", min),
     reader("MAX", Reach::PLAIN, "MAX(a,b)", "The larger of two numbers.", max),
     reader("ABS", Reach::PLAIN, "ABS(number)", "The number without its sign.", abs),
@@ -166,6 +167,21 @@ fn rand(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
     push(out, &value.to_string())
 }
 
+fn uuid(env: &mut dyn Env, _: &str, out: &mut String) -> Answer {
+    let (high, low) = (env.random(), env.random());
+    // RFC 9562 5.4: four bits tell the version and two the variant.
+    let (high, low) = (high & !0xf000 | 0x4000, low & !(0b11 << 62) | 0b10 << 62);
+    let parts = [
+        (high >> 32, 8),
+        (high >> 16 & 0xffff, 4),
+        (high & 0xffff, 4),
+        (low >> 48, 4),
+        (low & (1 << 48) - 1, 12),
+    ];
+    let parts: Vec<String> = parts.iter().map(|(part, width)| format!("{part:0width$x}")).collect();
+    push(out, &parts.join("-"))
+}
+
 fn numbers(args: &str) -> Result<Vec<(f64, String)>, Fault> {
     split_args(args)
         .into_iter()
@@ -223,6 +239,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_uuid_is_random_and_says_so_rfc9562_5_4() {
+        let mut env = TestEnv::new();
+        let (one, other) = (env.expand("${UUID()}"), env.expand("${UUID()}"));
+        assert_ne!(one, other);
+        for uuid in [one, other] {
+            let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+            let digit = |at: usize| uuid.chars().nth(at).expect("36 characters");
+            assert!(digit(14) == '4' && "89ab".contains(digit(19)), "{uuid}");
+        }
+    }
     #[test]
     fn random_numbers_stay_between_their_bounds() {
         let mut env = TestEnv::new();

@@ -1,11 +1,14 @@
 //! What the dialplan asks of SIP beside the call itself: settings of endpoints, AORs and contacts, the parts of URIs and
 //! headers, and headers that calls made on a channel's behalf carry.
 
+use std::rc::Rc;
+
 use ::sip::{HeaderName, NameAddr, Uri};
-use base::ChannelId;
+use base::{ChannelId, Command};
 use call::Core;
 use dialplan::{Inherit, Var};
 
+use super::config::Dtmf;
 use super::leg::Stage;
 use super::show::{ContactRow, options};
 use super::{SipDriver, identity};
@@ -260,6 +263,42 @@ impl SipDriver {
         leg.media.offer_all();
         if let (Stage::Idle, Some(entry)) = (leg.stage, core.get_mut(channel)) {
             entry.formats = chosen;
+        }
+        true
+    }
+    /// `PJSIP_DTMF_MODE()`: how digits of this call travel.
+    pub(crate) fn dtmf_mode(&mut self, core: &Core, channel: ChannelId) -> Option<String> {
+        Some(self.leg_of(channel, core)?.endpoint.dtmf.name().to_owned())
+    }
+    /// `PJSIP_DTMF_MODE()=`, at once for what is sent, and in the next description for what is offered.
+    pub(crate) fn set_dtmf_mode(&mut self, core: &mut Core, channel: ChannelId, value: &str) -> bool {
+        let Some(mode) = Dtmf::named(value.trim()).filter(|mode| *mode != Dtmf::None) else { return false };
+        let Some(leg) = self.leg_of(channel, core) else { return false };
+        Rc::make_mut(&mut leg.endpoint).dtmf = mode;
+        leg.media.set_dtmf(mode);
+        let (stream, handle) = (leg.stream, core.get(channel).map(|entry| entry.handle));
+        if let (Some(stream), Some(handle)) = (stream, handle)
+            && let Some(plan) = self.plan(core, handle)
+        {
+            core.media(Command::Plan { stream, plan: Box::new(plan) });
+        }
+        true
+    }
+    /// `PJSIP_MOH_PASSTHROUGH()`: whether this call's peer is told that it is held, instead of hearing music.
+    pub(crate) fn moh_passthrough(&mut self, core: &Core, channel: ChannelId) -> Option<String> {
+        Some(if self.leg_of(channel, core)?.endpoint.passes_hold { "yes" } else { "no" }.to_owned())
+    }
+    /// `PJSIP_MOH_PASSTHROUGH()=`.
+    pub(crate) fn set_moh_passthrough(&mut self, core: &mut Core, channel: ChannelId, value: &str) -> bool {
+        let passes = match value.trim().to_ascii_lowercase().as_str() {
+            "yes" | "true" | "on" | "1" => true,
+            "no" | "false" | "off" | "0" => false,
+            _ => return false,
+        };
+        let Some(leg) = self.leg_of(channel, core) else { return false };
+        Rc::make_mut(&mut leg.endpoint).passes_hold = passes;
+        if let Some(entry) = core.get_mut(channel) {
+            entry.passes_hold = passes;
         }
         true
     }

@@ -49,6 +49,30 @@ pub enum Dtmf {
     None,
 }
 
+impl Dtmf {
+    /// All, by the names that `dtmf_mode` has for them.
+    const NAMES: &[(&str, Self)] = &[
+        ("rfc4733", Self::Rfc4733),
+        ("inband", Self::Inband),
+        ("info", Self::Info),
+        ("auto", Self::Auto),
+        ("auto_info", Self::AutoInfo),
+        ("none", Self::None),
+    ];
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
+    /// The one of this name.
+    pub(crate) fn named(text: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
+    }
+    /// Whether telephone-events are offered.
+    pub(crate) fn offers_events(self) -> bool {
+        !matches!(self, Self::Inband | Self::Info | Self::None)
+    }
+}
+
 /// Whose messages are written to the log (`debug`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trace {

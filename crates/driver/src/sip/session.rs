@@ -66,7 +66,7 @@ impl Media {
             bound: advertised,
             port: 0,
             formats,
-            telephone_event: !matches!(endpoint.dtmf, Dtmf::Inband | Dtmf::Info | Dtmf::None),
+            telephone_event: endpoint.dtmf.offers_events(),
             followed: None,
             follows: 0,
             direct: None,
@@ -98,6 +98,10 @@ impl Media {
     /// Our end of the audio, as descriptions tell it.
     pub(crate) fn own_address(&self) -> SocketAddr {
         SocketAddr::new(self.advertised, self.port)
+    }
+    /// From the next description on digits travel so.
+    pub(crate) fn set_dtmf(&mut self, mode: Dtmf) {
+        self.telephone_event = mode.offers_events();
     }
     /// Our end of RTCP.
     pub(crate) fn rtcp_address(&self) -> SocketAddr {

@@ -226,14 +226,6 @@ pub(super) fn negotiation(mechanisms: &[String]) -> &'static str {
 /// The options `pjsip show endpoint` lists, in its order.
 pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)> {
     let formats = endpoint.allow.iter().map(|format| format.name()).collect::<Vec<_>>().join("|");
-    let dtmf = match endpoint.dtmf {
-        super::Dtmf::Rfc4733 => "rfc4733",
-        super::Dtmf::Inband => "inband",
-        super::Dtmf::Info => "info",
-        super::Dtmf::Auto => "auto",
-        super::Dtmf::AutoInfo => "auto_info",
-        super::Dtmf::None => "none",
-    };
     let rel100 = match endpoint.rel100 {
         super::Rel100::No => "no",
         super::Rel100::Yes => "yes",
@@ -266,7 +258,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
         ("call_limit", endpoint.call_limit.to_string()),
         ("context", endpoint.context.clone()),
         ("device_state_busy_at", endpoint.busy_at.to_string()),
-        ("dtmf_mode", dtmf.to_owned()),
+        ("dtmf_mode", endpoint.dtmf.name().to_owned()),
         ("force_rport", truth(endpoint.force_rport)),
         ("from_domain", endpoint.from_domain.clone()),
         ("from_user", endpoint.from_user.clone()),

@@ -534,3 +534,34 @@ fn the_dialplan_reads_both_messages_and_chooses_what_is_offered() {
     assert_eq!(line(&lab.sent()), "INVITE");
     assert!(!refresh(&mut lab), "one at a time");
 }
+
+#[test]
+fn the_dialplan_says_how_digits_travel_and_who_plays_music_of_one_call() {
+    for (function, before, value, after, offers) in [
+        ("PJSIP_DTMF_MODE", "rfc4733", "inband", "inband", false),
+        ("PJSIP_DTMF_MODE", "rfc4733", "info", "info", false),
+        ("PJSIP_DTMF_MODE", "rfc4733", "auto", "auto", true),
+        ("PJSIP_DTMF_MODE", "rfc4733", "auto_info", "auto_info", true),
+        ("PJSIP_DTMF_MODE", "rfc4733", "none", "rfc4733", true),
+        ("PJSIP_DTMF_MODE", "rfc4733", "loud", "rfc4733", true),
+        ("PJSIP_MOH_PASSTHROUGH", "no", "yes", "yes", true),
+        ("PJSIP_MOH_PASSTHROUGH", "no", "perhaps", "no", true),
+    ] {
+        let mut lab = Lab::new(site());
+        let set = |shard: &call::Shard, id| {
+            assert_eq!(
+                shard.with_tech(id, |tech, core| tech.read(core, id, function, "")).flatten().as_deref(),
+                Some(before)
+            );
+            let taken = shard.with_tech(id, |tech, core| tech.write(core, id, function, "", value)).unwrap();
+            assert_eq!(taken, after == value, "{function}={value}");
+        };
+        let id = lab.dial_with("trunk", Request::default(), set).unwrap();
+        assert_eq!(lab.read(id, function, "").as_deref(), Some(after), "{function}={value}");
+        let invite = lab.sent();
+        assert_eq!(body(&invite).contains("telephone-event"), offers, "{function}={value}");
+        // The endpoint stays as it is configured.
+        let other = lab.dial_with("trunk", Request::default(), |_, _| {}).unwrap();
+        assert_eq!(lab.read(other, function, "").as_deref(), Some(before), "{function}={value}");
+    }
+}
