@@ -141,6 +141,11 @@ impl Call {
         dialplan::template::read_call(&mut Scope::new(self), function_call, &mut out);
         out
     }
+    /// The same; `None` where the function is none, may not be read, or has nothing to answer.
+    pub fn read_if_can(&self, function_call: &str) -> Option<String> {
+        let mut out = String::new();
+        dialplan::template::read_call(&mut Scope::new(self), function_call, &mut out).then_some(out)
+    }
     /// Expands `${…}` and `$[…]`.
     pub fn expand(&self, text: &str) -> String {
         let mut out = String::new();

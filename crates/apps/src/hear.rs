@@ -42,17 +42,17 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "AMD([initialSilence[,greeting[,afterGreetingSilence[,totalAnalysisTime[,minimumWordLength[,betweenWordsSilence[,maximumNumberOfWords[,silenceThreshold[,maximumWordLength[,audioFile]]]]]]]]]])",
         "Listens to who has answered, after Answer() or Dial. Times are in milliseconds; what is not said comes from amd.conf.\n\n\
          initialSilence        a longer silence before a greeting: a machine (2500).\n\
-         greeting              a longer greeting: a machine (1500).\n\
+         greeting              a greeting of this length: a machine (1500).\n\
          afterGreetingSilence  a silence of this length after a greeting: somebody (800).\n\
          totalAnalysisTime     after this it is not sure (5000).\n\
          minimumWordLength     shorter sounds are none (100).\n\
          betweenWordsSilence   shorter silences part no words (50).\n\
-         maximumNumberOfWords  as many words: a machine (2).\n\
+         maximumNumberOfWords  more words: a machine (2).\n\
          silenceThreshold      mean amplitude below which it is silent, 0 to 32767 (256).\n\
-         maximumWordLength     a longer word: a machine (5000).\n\
+         maximumWordLength     a word of this length: a machine (5000).\n\
          audioFile             sound that is played meanwhile.\n\
          Sets AMDSTATUS (MACHINE HUMAN NOTSURE HANGUP) and AMDCAUSE: TOOLONG-time, INITIALSILENCE-silence-limit,\n\
-         HUMAN-silence-limit, LONGGREETING-voice-limit, MAXWORDLENGTH-word-limit, MAXWORDS-words-limit.";
+         HUMAN-silence-limit, LONGGREETING-voice-limit, MAXWORDLENGTH-word, MAXWORDS-words-limit.";
 };
 
 /// A watch for sound, which ends however its application does.

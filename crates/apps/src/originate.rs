@@ -223,9 +223,6 @@ pub(crate) fn make(shard: &Rc<Shard>, wanted: &Originate, is_dialled: bool) -> R
             // The technology knows it already; watchers hear of it when the channel has been told of.
             c.connected = PartyId::default();
         }
-        if let Then::Exten(location) = &wanted.then {
-            c.location.clone_from(location);
-        }
     });
     if is_dialled {
         leg.chan().core(|core| core.show_outgoing(id, APP_DIAL));

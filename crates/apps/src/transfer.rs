@@ -174,8 +174,10 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
     core.notice_logged(CelKind::BlindTransfer, |core| {
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,
-            transferee: core.snapshot(peer).map(Box::new)?,
+            transferee: core.snapshot(peer).map(Box::new),
+            replacement: None,
             bridge: core.bridge_snapshot(bridge)?,
+            members: core.bridge_uniqueids(bridge),
             external,
             to: (to.context.clone(), to.exten.clone()),
         })

@@ -516,7 +516,7 @@ fn a_dns_that_says_nothing_holds_a_call_for_five_seconds_and_a_hang_up_ends_the_
 #[test]
 fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
     let mut world = world(
-        "[default]\nexten => 1,1,Answer()\n same => n,NoOp(${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,rtt,audio)} ${Channel(rtpqos,audio,local_ssrc)})\n same => n,NoOp(${CHANNEL(rtcp,all)})\n same => n,NoOp(${CHANNEL(rtcp,maxrtt)} ${CHANNEL(rtcp,remote_maxjitter)})\n same => n,Hangup()\nexten => h,1,NoOp(${RTPAUDIOQOS})\n same => n,NoOp(${RTPAUDIOQOSRTT}${RTPAUDIOQOSLOSS})\n",
+        "[default]\nexten => 1,1,Answer()\n same => n,NoOp(${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,rtt,audio)} ${Channel(rtpqos,audio,local_ssrc)})\n same => n,NoOp(${CHANNEL(rtcp,all)})\n same => n,NoOp(${CHANNEL(rtcp,maxrtt)} ${CHANNEL(rtcp,remote_maxjitter)})\n same => n,Hangup()\nexten => h,1,NoOp(${RTPAUDIOQOS})\n same => n,NoOp(${RTPAUDIOQOSJITTER}${RTPAUDIOQOSRTT}${RTPAUDIOQOSLOSS}${RTPAUDIOQOSMES})\n",
     );
     world.watch();
     world.stats(base::StreamStats {
@@ -533,13 +533,18 @@ fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
     });
     call(&mut world, "1", &[]);
     world.run();
-    let all =
-        "ssrc=7;themssrc=9;lp=3;rxjitter=0.001500;rxcount=40;txjitter=0.002500;txcount=50;rlp=4;rtt=0.020000";
-    let none = |prefix: &str, what: &str| {
-        ["min", "max", "avg", "stdev"].map(|part| format!("{prefix}{part}{what}=0.000000;")).concat()
+    let all = "ssrc=7;themssrc=9;lp=3;rxjitter=0.002500;rxcount=40;txjitter=0.001500;txcount=50;rlp=4;rtt=0.020000;\
+               rxmes=0.000000;txmes=0.000000";
+    let none = |blanks: &str, what: &str| {
+        ["min", "max", "avg", "stdev"].map(|part| format!("{blanks}{part}{what}=000.000000;")).concat()
     };
-    let spreads = none("", "rtt") + &none("", "rxlost") + &none("reported_", "lost");
-    assert_eq!(noted(&world), ["40 0.020000 7", all, "0.000000 0.000000", all, &spreads]);
+    let spreads = [
+        none("", "rxjitter") + &none("", "txjitter"),
+        none("     ", "rtt"),
+        none("  ", "rxlost") + &none("  ", "txlost"),
+        none("   ", "rxmes") + &none("   ", "txmes"),
+    ];
+    assert_eq!(noted(&world), ["40 0.020000 7", all, "0.000000 0.000000", all, &spreads.concat()]);
 }
 
 /// The scripts that were started, each with its values.

@@ -151,14 +151,15 @@ fn amd_says_who_has_answered_and_why() {
         ("AMD()", word(300, 700).to_vec(), "HUMAN HUMAN-800-800"),
         ("AMD()", vec![], "MACHINE INITIALSILENCE-2500-2500"),
         ("AMD(3000)", vec![], "MACHINE INITIALSILENCE-3000-3000"),
-        ("AMD()", vec![(300, LOUD)], "MACHINE LONGGREETING-1501-1500"),
-        ("AMD(,2000)", vec![(300, LOUD)], "MACHINE LONGGREETING-2001-2000"),
+        ("AMD()", vec![(300, LOUD)], "MACHINE LONGGREETING-1500-1500"),
+        ("AMD(,2000)", vec![(300, LOUD)], "MACHINE LONGGREETING-2000-2000"),
         ("AMD(,,400)", word(300, 700).to_vec(), "HUMAN HUMAN-400-400"),
         ("AMD(9000,,,2000)", vec![], "NOTSURE TOOLONG-2000"),
-        ("AMD()", [word(300, 700), word(900, 1200)].concat(), "MACHINE MAXWORDS-2-2"),
+        ("AMD()", [word(300, 700), word(900, 1200)].concat(), "HUMAN HUMAN-800-800"),
+        ("AMD(,,,,,,1)", [word(300, 700), word(900, 1200)].concat(), "MACHINE MAXWORDS-2-1"),
         ("AMD(,,,,,,3)", [word(300, 700), word(900, 1200)].concat(), "HUMAN HUMAN-800-800"),
-        ("AMD(,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-601-600"),
-        ("AMD(soon,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-601-600"),
+        ("AMD(,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-600"),
+        ("AMD(soon,,,,,,,,600)", vec![(300, LOUD)], "MACHINE MAXWORDLENGTH-600"),
     ] {
         let world = run(step, "${AMDSTATUS} ${AMDCAUSE}", &acts);
         assert_eq!(noted(&world)[0], expected, "{step}");

@@ -336,12 +336,10 @@ fn what_bridges_cannot_is_refused() {
     assert_eq!(status(stasis::create_bridge(&shard, new(Some(&"x".repeat(200)), BridgeKind::Mixing))), 400);
     let made = stasis::create_bridge(&shard, new(None, BridgeKind::Mixing)).unwrap();
     assert_eq!((made.len(), made.matches('-').count()), (36, 4), "{made}");
-    let renamed = NewBridge { name: "hall".into(), ..new(Some("b"), BridgeKind::Mixing) };
-    stasis::create_or_update_bridge(&shard, renamed).unwrap();
-    assert_eq!(shard.core.borrow().stasis.bridge("b").unwrap().name, "hall");
-    assert_eq!(status(stasis::create_or_update_bridge(&shard, new(Some("b"), BridgeKind::Holding))), 409);
-    assert_eq!(status(Joining::kind_of("mixing,floating")), 400);
-    assert_eq!(Joining::kind_of("holding,dtmf_events").unwrap(), (BridgeKind::Holding, true, false));
+    assert_eq!(status(stasis::create_bridge(&shard, new(Some("b"), BridgeKind::Holding))), 409);
+    assert_eq!(status(Joining::kind_of("mixing,floating")), 500);
+    let holding = (BridgeKind::Holding, true, false, call::VideoChoice::Talker);
+    assert_eq!(Joining::kind_of("holding,dtmf_events").unwrap(), holding);
 
     assert_eq!(status(add(&world, "none", &[&own[0]])), 404);
     assert_eq!(status(add(&world, "b", &[])), 400);
@@ -380,7 +378,11 @@ fn what_bridges_cannot_is_refused() {
     assert_eq!(status(stasis::bridge_play(&shard, "none", playing("p", &["sound:a"]))), 404);
     assert_eq!(status(stasis::bridge_play(&shard, "b", playing("p", &[]))), 400);
     assert_eq!(status(stasis::bridge_music(&shard, "none", None)), 404);
-    assert_eq!(status(stasis::set_video_source(&shard, "b", &own[0])), 422);
+    assert_eq!(status(stasis::bridge_music(&shard, "b", None)), 409, "none plays");
+    assert_eq!(status(stasis::set_video_source(&shard, "b", &own[1])), 422, "it is not in it");
+    assert_eq!(status(stasis::set_video_source(&shard, "b", &stranger)), 422);
+    assert_eq!(status(stasis::set_video_source(&shard, "b", "nobody")), 400);
+    stasis::set_video_source(&shard, "b", &own[0]).unwrap();
     assert_eq!(status(stasis::set_video_source(&shard, "none", &own[0])), 404);
     stasis::clear_video_source(&shard, "b").unwrap();
     let some = |_| stasis::create_bridge(&shard, new(None, BridgeKind::Mixing)).is_ok();
@@ -428,7 +430,7 @@ fn who_takes_the_place_of_a_channel_is_the_programs_from_there_on() {
         .into_iter()
         .filter(|line| line.starts_with("start") || line.starts_with("end"))
         .collect();
-    assert_eq!(lines[2..], ["end app #0", "start app() #2 instead of #0"]);
+    assert_eq!(lines[2..], ["start app() #2 instead of #0", "end app #0"]);
     assert!(world.shard.core.borrow().stasis_visitor(&newcomer_uid).is_ok());
     let view = world.shard.core.borrow().stasis_bridge_view("b").unwrap();
     assert!(view.channels.iter().any(|id| **id == *newcomer_uid));

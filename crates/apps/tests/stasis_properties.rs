@@ -263,7 +263,7 @@ impl Game {
                 stasis::send_digits(&shard, &channel, digits)
             }
             11 => stasis::dial(&shard, &channel, None, Duration::from_secs(self.random.below(4))),
-            12 => stasis::set_channel_variable(&shard, &channel, ("A", "1"), dialplan::Rights::CALLS),
+            12 => stasis::set_channel_variable(&shard, &channel, ("A", "1"), None, dialplan::Rights::CALLS),
             13 => stasis::rtp_statistics(&shard, &channel).map(drop),
             _ => stasis::redirect(&shard, &channel, "SIM/9"),
         };

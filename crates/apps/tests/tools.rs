@@ -262,20 +262,25 @@ fn texts_are_spoken_in_a_language_and_keys_begin_an_extension() {
 
 #[test]
 fn a_hold_that_is_intercepted_is_told_to_managers_and_not_to_the_other_party() {
-    for (before, is_held, told) in [
-        ("NoOp(-)", true, 1),
-        ("Set(HOLD_INTERCEPT(set)=)", false, 1),
-        ("Set(HOLD_INTERCEPT(remove)=)", true, 1),
+    for (before, of_called, is_held, told) in [
+        ("NoOp(-)", "NoOp()", true, 1),
+        // What the channel's own phone does is not caught, what its peer does is.
+        ("Set(HOLD_INTERCEPT(set)=)", "NoOp()", true, 1),
+        ("NoOp(-)", "Set(HOLD_INTERCEPT(set)=)", false, 2),
+        ("NoOp(-)", "Set(HOLD_INTERCEPT(remove)=)", true, 1),
     ] {
-        let mut world = world(&format!("[default]\nexten => 1,1,{before}\n same => n,Dial(SIM/6002,20)\n"));
+        let mut world = world(&format!(
+            "[default]\nexten => 1,1,{before}\n same => n,Dial(SIM/6002,20,b(called^s^1))\n\
+             [called]\nexten => s,1,{of_called}\n same => n,Return()\n"
+        ));
         world.watch();
         world.phone("6002", common::talks());
         call(&mut world, "1", &[(4000, Act::Hold)]);
         world.run();
         let held = world.transcript().iter().any(|line| line.contains("is held"));
-        assert_eq!(held, is_held, "{before}: {:#?}", world.transcript());
+        assert_eq!(held, is_held, "{before} {of_called}: {:#?}", world.transcript());
         let notices =
             world.notices.iter().filter(|notice| matches!(notice, call::Notice::Hold { .. })).count();
-        assert_eq!(notices, told, "{before}");
+        assert_eq!(notices, told, "{before} {of_called}");
     }
 }

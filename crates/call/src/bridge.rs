@@ -201,7 +201,7 @@ async fn pass_on(event: ChanEvent, own: &Party<'_>, other: &mut Party<'_>) -> Re
         ChanEvent::Hold if other.hears_music => {}
         ChanEvent::Hold => {
             other.chan.indicate(&Indication::Hold);
-            if other.chan.with(|c| c.passes_hold)? {
+            if other.chan.with(|c| c.passes_hold || c.keeps_holds)? {
                 return Ok(());
             }
             let class = other.music_class(own.chan);

@@ -416,17 +416,20 @@ impl Core {
         }
         let named = |snapshot: &Snapshot| snapshot.name.clone();
         let (kind, of, extra): (_, &Snapshot, Extras) = match notice {
-            Notice::BlindTransfer { transferer, transferee, bridge, to, .. } => (
-                CelKind::BlindTransfer,
-                transferer,
-                vec![
-                    ("extension", to.1.as_str().into()),
-                    ("context", to.0.as_str().into()),
-                    ("bridge_id", (&*bridge.uid).into()),
-                    ("transferee_channel_name", (&*transferee.name).into()),
-                    ("transferee_channel_uniqueid", (&*transferee.uniqueid).into()),
-                ],
-            ),
+            Notice::BlindTransfer { transferer, transferee, bridge, to, .. } => {
+                let of_transferee = |part: fn(&Snapshot) -> &str| transferee.as_deref().map_or("N/A", part);
+                (
+                    CelKind::BlindTransfer,
+                    transferer,
+                    vec![
+                        ("extension", to.1.as_str().into()),
+                        ("context", to.0.as_str().into()),
+                        ("bridge_id", (&*bridge.uid).into()),
+                        ("transferee_channel_name", of_transferee(|of| &of.name).into()),
+                        ("transferee_channel_uniqueid", of_transferee(|of| &of.uniqueid).into()),
+                    ],
+                )
+            }
             Notice::AttendedTransfer { transferer, second, transferee, target, .. } => {
                 let bridge_of = |of: Option<&Snapshot>| {
                     let id = self.by_name(&named(of?))?;

@@ -417,10 +417,14 @@ pub struct Channel {
     pub(crate) events: VecDeque<ChanEvent>,
     /// The story that listens.
     pub(crate) waiter: Option<TaskId>,
+    /// Names of variables that a program wants told with the channel (`report_events`).
+    pub reported: std::collections::BTreeSet<String>,
     /// Media of the other end has come.
     pub media_flows: bool,
     /// How good its audio was, as far as it was told.
     pub quality: Option<Box<crate::Quality>>,
+    /// Watchers were told of it.
+    pub(crate) is_quality_told: bool,
     /// The stream's totals were asked for and have not come.
     pub(crate) asked_quality: bool,
     /// The text message that runs its dialplan, or that it sends.
@@ -447,7 +451,7 @@ pub struct Channel {
     pub(crate) keeps_digits: bool,
     /// Its driver tells its peer of a hold: no music is played to it.
     pub passes_hold: bool,
-    /// Holds of its user are told to watchers and to nobody else (`HOLD_INTERCEPT()`).
+    /// Holds that it is given are told to watchers and go no further (`HOLD_INTERCEPT()`).
     pub keeps_holds: bool,
     /// How long what Record took last is (`RECORDING_INFO()`).
     pub last_recording: Option<core::time::Duration>,

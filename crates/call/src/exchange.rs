@@ -121,6 +121,7 @@ impl Core {
                 event.app = core.get(place).map_or("", |channel| channel.told_app);
             });
         }
+        self.stasis_takes_places(place, newcomer);
         if mirrored && self.tell_mirrored(place, newcomer) {
             // Each has talked to whom it has talked to; who is there now is told.
             let connected = [place, newcomer].map(|id| self.get(id).map(|channel| channel.connected.clone()));
@@ -172,7 +173,7 @@ impl Core {
 
     /// Who goes on holding is heard to hold by whoever comes; watchers know of it already.
     fn hold_anew(&mut self, id: ChannelId) {
-        let Some(channel) = self.get_mut(id).filter(|c| c.held && !c.keeps_holds) else { return };
+        let Some(channel) = self.get_mut(id).filter(|c| c.held) else { return };
         if channel.events.len() + 2 > crate::channel::EVENTS_MAX {
             return;
         }
@@ -441,23 +442,30 @@ impl Shard {
         let (requestor, caller) = (Some(place), Some(caller));
         let request = Request { resource, requestor, caller, formats, variables, ..Request::default() };
         let newcomer = self.request("Local", &request).ok()?;
-        {
+        let notice = {
             let mut core = self.core.borrow_mut();
-            let notice = (|| {
-                let bridge = core.get(place)?.bridge?;
-                Some(Notice::BlindTransfer {
-                    transferer: core.snapshot(place).map(Box::new)?,
-                    transferee: core.snapshot(newcomer).map(Box::new)?,
-                    bridge: core.bridge_snapshot(bridge)?,
-                    external,
-                    to: (to.context.clone(), to.exten.clone()),
-                })
-            })();
-            core.tell(notice);
             if let Some(channel) = core.get_mut(newcomer) {
                 channel.advance_watch = watch;
             }
-        }
+            // What was there before: it is told once it is done.
+            let transferred = |core: &Core| {
+                let bridge = core.get(place)?.bridge?;
+                let other = match core.bridge_members(bridge) {
+                    &[a, b] => core.snapshot(if a == place { b } else { a }),
+                    _ => None,
+                };
+                Some(Notice::BlindTransfer {
+                    transferer: core.snapshot(place).map(Box::new)?,
+                    transferee: other.map(Box::new),
+                    replacement: core.snapshot(newcomer).map(Box::new),
+                    bridge: core.bridge_snapshot(bridge)?,
+                    members: core.bridge_uniqueids(bridge),
+                    external,
+                    to: (to.context.clone(), to.exten.clone()),
+                })
+            };
+            transferred(&core)
+        };
         let (leaving, cause) = (Vec::new(), Cause::NORMAL_CLEARING);
         self.exchange(Exchange {
             place,
@@ -466,7 +474,7 @@ impl Shard {
             is_fresh: true,
             mirrored: false,
             answers: false,
-            notice: None,
+            notice,
             cause,
         });
         let called = self.with_tech(place, |tech, core| tech.call(core, place))?;
@@ -569,6 +577,7 @@ impl Shard {
                 true => core.notice(|_| notice),
                 false => core.tell(notice),
             }
+            core.stasis_left_places(place, newcomer);
             if answers {
                 core.push_event(place, ChanEvent::Answered);
                 // Who picks up is the party that was called from here on.

@@ -39,6 +39,10 @@ pub struct Snapshot {
     pub app_data: String,
     /// The status by which its technology has refused the call.
     pub tech_cause: Option<u16>,
+    /// The number that has sent the call here; empty: none has.
+    pub rdnis: String,
+    /// Names of variables that a program wants told with the channel.
+    pub reported: std::collections::BTreeSet<String>,
 }
 
 impl Snapshot {
@@ -59,6 +63,8 @@ impl Snapshot {
             app: channel.app,
             app_data: channel.app_data.clone(),
             tech_cause: channel.tech_cause,
+            rdnis: channel.redirecting.from.number().to_owned(),
+            reported: channel.reported.clone(),
         }
     }
 }
@@ -94,7 +100,32 @@ pub enum BridgeUse {
     Program {
         /// They hear music, or who announces something.
         holds: bool,
+        /// Whose video is seen.
+        video: VideoChoice,
     },
+}
+
+/// How whose video is seen in a bridge of programs is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum VideoChoice {
+    /// Who talks is seen.
+    #[default]
+    Talker,
+    /// One that a program names.
+    Single,
+    /// All are seen by all.
+    Sfu,
+}
+
+impl VideoChoice {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Talker => "talker",
+            Self::Single => "single",
+            Self::Sfu => "sfu",
+        }
+    }
 }
 
 impl BridgeUse {
@@ -122,17 +153,21 @@ impl BridgeUse {
     /// `BridgeVideoSourceMode`, where nobody has chosen another.
     pub fn video_mode(self) -> &'static str {
         match self {
-            Self::Program { .. } => "talker",
+            Self::Program { video, .. } => video.name(),
             _ => "none",
         }
+    }
+    /// Whether each of its channels may be seen by all others.
+    pub fn sees_all(self) -> bool {
+        matches!(self, Self::Program { video: VideoChoice::Sfu, .. })
     }
     /// `BridgeTechnology` with so many channels.
     pub fn technology(self, channels: usize) -> &'static str {
         match (self, channels) {
-            (Self::Program { holds: true } | Self::Agents | Self::Parking | Self::Waiting, _) => {
+            (Self::Program { holds: true, .. } | Self::Agents | Self::Parking | Self::Waiting, _) => {
                 "holding_bridge"
             }
-            (Self::Conference, _) => "softmix",
+            (Self::Conference | Self::Program { video: VideoChoice::Sfu, .. }, _) => "softmix",
             (_, 0..=2) => "simple_bridge",
             _ => "softmix",
         }
@@ -294,10 +329,14 @@ pub enum Notice {
     BlindTransfer {
         /// Who sent it.
         transferer: Box<Snapshot>,
-        /// Who was sent.
-        transferee: Box<Snapshot>,
+        /// Who was sent; nobody where several were in the bridge.
+        transferee: Option<Box<Snapshot>>,
+        /// Who sits in the seat of whoever sent it from here on, where that was kept.
+        replacement: Option<Box<Snapshot>>,
         /// The bridge they were in.
         bridge: BridgeSnapshot,
+        /// UNIQUEIDs of those who were in it.
+        members: Vec<Rc<str>>,
         /// A phone asked for it, not a program.
         external: bool,
         /// Where to: context and extension.
@@ -539,6 +578,17 @@ pub enum Notice {
     UserEvent {
         /// Channel.
         channel: Option<Snapshot>,
+        /// Name of the event.
+        name: String,
+        /// `Key: value` headers, in order.
+        fields: Vec<(String, String)>,
+    },
+    /// A program of ARI sends word of a channel: managers hear of it, and no other program.
+    ProgramEvent {
+        /// Channel.
+        channel: Snapshot,
+        /// The bridge that it is about as well.
+        bridge: Option<BridgeSnapshot>,
         /// Name of the event.
         name: String,
         /// `Key: value` headers, in order.

@@ -12,6 +12,7 @@ pub struct Series {
     greatest: f64,
     mean: f64,
     squares: f64,
+    latest: f64,
 }
 
 impl Series {
@@ -20,9 +21,18 @@ impl Series {
         (self.least, self.greatest) =
             if self.count == 0 { (value, value) } else { (self.least.min(value), self.greatest.max(value)) };
         self.count = self.count.saturating_add(1);
+        self.latest = value;
         let distance = value - self.mean;
         self.mean += distance / f64::from(self.count);
         self.squares += distance * (value - self.mean);
+    }
+    /// The one that came last; 0 without any.
+    pub const fn latest(&self) -> f64 {
+        self.latest
+    }
+    /// Whether a value has come.
+    pub const fn is_known(&self) -> bool {
+        self.count > 0
     }
     /// The least; 0 without any.
     pub const fn least(&self) -> f64 {
@@ -55,12 +65,26 @@ pub struct Quality {
     pub peer_jitter: Series,
     /// Loss that the peer reports.
     pub peer_lost: Series,
+    /// How good what we hear is, 0 to 100: see [`experience`].
+    pub experience: Series,
+    /// The same of what the peer hears, by its reports.
+    pub peer_experience: Series,
     /// Round trip; intervals without a measurement do not count.
     pub round_trip: Series,
     reported: StreamStats,
 }
 
 impl Quality {
+    /// The variables that tell of it at the end of a call.
+    pub fn variables(&self) -> [(&'static str, String); 5] {
+        [
+            ("RTPAUDIOQOS", all(self)),
+            ("RTPAUDIOQOSJITTER", all_jitter(self)),
+            ("RTPAUDIOQOSLOSS", all_loss(self)),
+            ("RTPAUDIOQOSRTT", all_rtt(self)),
+            ("RTPAUDIOQOSMES", all_mes(self)),
+        ]
+    }
     /// Takes totals that were asked for.
     pub(crate) fn told(&mut self, stats: StreamStats) {
         self.latest = stats;
@@ -72,11 +96,80 @@ impl Quality {
         self.lost.add(lost(stats.lost_packets, self.reported.lost_packets));
         self.peer_jitter.add(seconds(stats.peer_jitter_us));
         self.peer_lost.add(lost(stats.peer_lost_packets, self.reported.peer_lost_packets));
+        let since = |now: u64, before: u64| now.saturating_sub(before) as f64;
+        let share = |lost: f64, came: f64| if lost > 0.0 { lost / (lost + came) } else { 0.0 };
+        let own = share(
+            lost(stats.lost_packets, self.reported.lost_packets),
+            since(stats.received_packets, self.reported.received_packets),
+        );
+        self.experience.add(experience(stats.round_trip_us, stats.jitter_us, own));
+        if stats.round_trip_us > 0 || stats.peer_jitter_us > 0 || stats.peer_lost_packets > 0 {
+            let lost = lost(stats.peer_lost_packets, self.reported.peer_lost_packets);
+            let sent = since(stats.sent_packets, self.reported.sent_packets);
+            let share = if sent > 0.0 { (lost / sent).min(1.0) } else { 0.0 };
+            self.peer_experience.add(experience(stats.round_trip_us, stats.peer_jitter_us, share));
+        }
         if stats.round_trip_us > 0 {
             self.round_trip.add(seconds(stats.round_trip_us));
         }
         (self.latest, self.reported) = (stats, stats);
     }
+}
+
+/// How good a listener would call what he hears, 0 to 100: twenty times the opinion score of G.107 Annex B, with a rating from
+/// delay and loss alone, as the field reckons it (its "media experience score"). `loss` is a share, 0 to 1.
+fn experience(round_trip_us: u32, jitter_us: u32, loss: f64) -> f64 {
+    let delay_ms = f64::from(round_trip_us) / 1e3 + 2.0 * f64::from(jitter_us) / 1e3 + 10.0;
+    let late = if delay_ms < 160.0 { delay_ms / 40.0 } else { (delay_ms - 120.0) / 10.0 };
+    let rating = (93.2 - late - loss * 250.0).clamp(0.0, 100.0);
+    20.0 * (1.0 + 0.035 * rating + rating * (rating - 60.0) * (100.0 - rating) * 7e-6)
+}
+
+/// All at a glance. In the field `tx` is what we find and `rx` what the peer reports, the other way round than in the spreads.
+pub fn all(quality: &Quality) -> String {
+    let stats = &quality.latest;
+    format!(
+        "ssrc={};themssrc={};lp={};rxjitter={:.6};rxcount={};txjitter={:.6};txcount={};rlp={};rtt={:.6};\
+         rxmes={:.6};txmes={:.6}",
+        stats.ssrc,
+        stats.peer_ssrc,
+        stats.lost_packets,
+        seconds(stats.peer_jitter_us),
+        stats.received_packets,
+        seconds(stats.jitter_us),
+        stats.sent_packets,
+        stats.peer_lost_packets,
+        seconds(stats.round_trip_us),
+        quality.peer_experience.latest(),
+        quality.experience.latest(),
+    )
+}
+
+/// `minX=…;maxX=…;avgX=…;stdevX=…;`, with as many blanks before each as the field has.
+fn spread(prefix: &str, what: &str, series: &Series) -> String {
+    format!(
+        "{prefix}min{what}={:010.6};{prefix}max{what}={:010.6};{prefix}avg{what}={:010.6};{prefix}stdev{what}={:010.6};",
+        series.least(),
+        series.greatest(),
+        series.mean(),
+        series.deviation()
+    )
+}
+/// Jitter both ways, over all reports.
+pub fn all_jitter(quality: &Quality) -> String {
+    spread("", "rxjitter", &quality.jitter) + &spread("", "txjitter", &quality.peer_jitter)
+}
+/// Loss both ways.
+pub fn all_loss(quality: &Quality) -> String {
+    spread("  ", "rxlost", &quality.lost) + &spread("  ", "txlost", &quality.peer_lost)
+}
+/// The round trip.
+pub fn all_rtt(quality: &Quality) -> String {
+    spread("     ", "rtt", &quality.round_trip)
+}
+/// How good it was both ways.
+pub fn all_mes(quality: &Quality) -> String {
+    spread("   ", "rxmes", &quality.experience) + &spread("   ", "txmes", &quality.peer_experience)
 }
 
 /// Milliseconds of audio that a packet holds, where nobody says otherwise.
@@ -121,6 +214,22 @@ mod tests {
         [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| series.add(value));
         assert_eq!((series.least(), series.greatest(), series.mean()), (2.0, 9.0, 5.0));
         assert!((series.deviation() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn experience_is_that_of_the_field() {
+        for (name, round_trip_us, jitter_us, loss, expected) in [
+            ("nothing wrong", 0, 0, 0.0, 88.087_887),
+            ("a long way", 300_000, 0, 0.0, 77.0),
+            ("much lost", 0, 0, 0.2, 44.3),
+            ("all lost", 0, 0, 1.0, 20.0),
+        ] {
+            let found = experience(round_trip_us, jitter_us, loss);
+            assert!(
+                (found - expected).abs() < if loss + f64::from(round_trip_us) == 0.0 { 1e-6 } else { 3.0 },
+                "{name}: {found}"
+            );
+        }
     }
 
     #[test]

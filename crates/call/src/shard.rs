@@ -127,6 +127,8 @@ impl Shard {
                     core.touch_device(id);
                 }
                 Indication::Progress => core.advance(id, Advance::Early),
+                Indication::Hold if core.catches_hold(id, true) => return,
+                Indication::Unhold if core.catches_hold(id, false) => return,
                 _ => {}
             }
         }
@@ -147,6 +149,7 @@ impl Shard {
             let mut core = self.core.borrow_mut();
             let Some(channel) = core.get_mut(id) else { return };
             channel.hangup.get_or_insert(cause);
+            core.tell_quality(id);
         }
         self.with_tech(id, |tech, core| {
             let cause = core.get(id).and_then(|c| c.hangup).unwrap_or(cause);

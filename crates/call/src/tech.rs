@@ -84,6 +84,10 @@ pub trait Tech {
     fn request(&mut self, core: &mut Core, request: &Request) -> Result<ChannelId, Cause>;
     /// Starts calling. Events follow: `Proceeding`, `Ringing`, `Progress`, `Answered`, or a hang-up with its cause.
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause>;
+    /// The channel at the other end of one that begins and ends in here.
+    fn other_half(&self, _channel: ChannelId) -> Option<ChannelId> {
+        None
+    }
     /// Tells the other side.
     fn indicate(&mut self, core: &mut Core, channel: ChannelId, indication: &Indication);
     /// The other party of `channel` is `_other` and uses these formats, the one in use first. What has still to be agreed on with the

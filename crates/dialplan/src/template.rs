@@ -538,30 +538,37 @@ pub fn split_call(text: &str) -> (&str, &str) {
     }
 }
 
-/// Appends the answer of the function call `NAME(args)`.
-pub fn read_call(env: &mut dyn Env, call: &str, out: &mut String) {
+/// Appends the answer of the function call `NAME(args)`; `false` when there was none, which was logged.
+pub fn read_call(env: &mut dyn Env, call: &str, out: &mut String) -> bool {
     let (name, args) = split_call(call);
     let program = env.program();
-    call_read(env, program.functions().lookup(name), name, args, out);
+    call_read(env, program.functions().lookup(name), name, args, out)
 }
 
 /// Reads a function; faults are logged, whatever it had appended by then stays out.
-pub(crate) fn call_read(env: &mut dyn Env, id: Option<FunctionId>, name: &str, args: &str, out: &mut String) {
+pub(crate) fn call_read(
+    env: &mut dyn Env,
+    id: Option<FunctionId>,
+    name: &str,
+    args: &str,
+    out: &mut String,
+) -> bool {
     let program = env.program();
     let Some(row) = id.and_then(|id| program.functions().row(id)) else {
         env.log(Level::Error, &format!("Function {name} not registered"));
-        return;
+        return false;
     };
     let from = out.len();
     if !env.spend(args.len() + CALL_BYTES) {
-        return;
+        return false;
     }
     let done = with_depth(env, |env| read_row(row, env, args, out));
     env.spend(out.len().saturating_sub(from));
-    if let Err(fault) = done {
+    if let Err(fault) = &done {
         out.truncate(from);
         env.log(Level::Warning, &format!("{}({args}): {}", row.name, fault.0));
     }
+    done.is_ok()
 }
 
 /// Runs `body` one substitution deeper; refused beyond [`SUBSTITUTION_DEPTH_MAX`].

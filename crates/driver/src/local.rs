@@ -270,6 +270,9 @@ impl Tech for LocalDriver {
         }
         Ok(first)
     }
+    fn other_half(&self, channel: ChannelId) -> Option<ChannelId> {
+        self.others.get(&channel).copied()
+    }
     fn call(&mut self, core: &mut Core, channel: ChannelId) -> Result<(), Cause> {
         let second = *self.others.get(&channel).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         let optimizes = !self.fixed.remove(&channel);

@@ -104,6 +104,8 @@ pub struct Engine {
     busy_at: Option<Instant>,
     /// When recordings are looked at next; `None` while there is none.
     look_at: Option<Instant>,
+    /// When streams are asked for their totals next, while there are calls and somebody watches.
+    quality_at: Option<Instant>,
     end: Option<End>,
     /// What the command line limits.
     pub(crate) asked: crate::start::Asked,
@@ -180,6 +182,7 @@ impl Engine {
             load_at: None,
             busy_at: None,
             look_at: None,
+            quality_at: None,
             end: None,
             asked: crate::start::Asked::default(),
             restart_wanted: false,
@@ -250,7 +253,10 @@ impl Engine {
         let contacts = self.loader.contacts.borrow().as_ref().and_then(|contacts| contacts.deadline());
         let answers = self.has_answers().then_some(Instant::ZERO);
         let machines = machines.chain([iax_rows, contacts, ledger, statics, queue_rows, answers]);
-        machines.chain([self.load_at, self.busy_at, self.look_at, self.mail_at]).flatten().min()
+        machines
+            .chain([self.load_at, self.busy_at, self.look_at, self.quality_at, self.mail_at])
+            .flatten()
+            .min()
     }
 
     /// Everything that follows from what happened, until nothing does.
@@ -303,6 +309,7 @@ impl Engine {
             self.read_busy(now);
         }
         self.look_at_recordings(now);
+        self.ask_quality(now);
         if let Some(mail) = &mut self.mail {
             self.mail_at = mail.poll(&self.site.snapshot.borrow(), now);
         }

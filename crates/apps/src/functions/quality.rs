@@ -1,5 +1,6 @@
 //! `CHANNEL(rtcp,…)` and the variables `RTPAUDIOQOS…`: how good a channel's audio was.
 
+use call::quality::{all, all_jitter, all_loss, all_mes, all_rtt};
 use call::{Quality, Series, seconds};
 use dialplan::Fault;
 
@@ -18,12 +19,7 @@ impl Call {
         self.set_quality("BRIDGED", &quality);
     }
     fn set_quality(&self, suffix: &str, quality: &Quality) {
-        for (name, text) in [
-            ("RTPAUDIOQOS", all(quality)),
-            ("RTPAUDIOQOSJITTER", all_jitter(quality)),
-            ("RTPAUDIOQOSLOSS", all_loss(quality)),
-            ("RTPAUDIOQOSRTT", all_rtt(quality)),
-        ] {
+        for (name, text) in quality.variables() {
             self.set(&format!("{name}{suffix}"), &text);
         }
     }
@@ -52,6 +48,9 @@ fn statistic_of(quality: &Quality, statistic: &str) -> Option<String> {
         "all_jitter" => all_jitter(quality),
         "all_loss" => all_loss(quality),
         "all_rtt" => all_rtt(quality),
+        "all_mes" => all_mes(quality),
+        "txmes" => number(quality.experience.latest()),
+        "rxmes" => number(quality.peer_experience.latest()),
         "local_ssrc" | "ssrc" => stats.ssrc.to_string(),
         "remote_ssrc" | "themssrc" => stats.peer_ssrc.to_string(),
         "txcount" | "local_count" => stats.sent_packets.to_string(),
@@ -60,8 +59,8 @@ fn statistic_of(quality: &Quality, statistic: &str) -> Option<String> {
         "rxoctetcount" => stats.received_bytes.to_string(),
         "txploss" | "remote_lostpackets" => stats.peer_lost_packets.to_string(),
         "rxploss" | "local_lostpackets" => stats.lost_packets.to_string(),
-        "txjitter" | "remote_jitter" => number(seconds(stats.peer_jitter_us)),
-        "rxjitter" | "local_jitter" => number(seconds(stats.jitter_us)),
+        "rxjitter" | "remote_jitter" => number(seconds(stats.peer_jitter_us)),
+        "txjitter" | "local_jitter" => number(seconds(stats.jitter_us)),
         "rtt" => number(seconds(stats.round_trip_us)),
         _ => return of_series(quality, statistic),
     })
@@ -88,6 +87,8 @@ fn of_series(quality: &Quality, statistic: &str) -> Option<String> {
         (Some(false), "jitter") => &quality.peer_jitter,
         (Some(true), "rxploss") => &quality.lost,
         (Some(false), "rxploss") => &quality.peer_lost,
+        (Some(true), "mes") => &quality.experience,
+        (Some(false), "mes") => &quality.peer_experience,
         _ => return None,
     };
     Some(number(of(series)))
@@ -95,40 +96,4 @@ fn of_series(quality: &Quality, statistic: &str) -> Option<String> {
 
 fn number(value: f64) -> String {
     format!("{value:.6}")
-}
-
-fn all(quality: &Quality) -> String {
-    let stats = &quality.latest;
-    format!(
-        "ssrc={};themssrc={};lp={};rxjitter={:.6};rxcount={};txjitter={:.6};txcount={};rlp={};rtt={:.6}",
-        stats.ssrc,
-        stats.peer_ssrc,
-        stats.lost_packets,
-        seconds(stats.jitter_us),
-        stats.received_packets,
-        seconds(stats.peer_jitter_us),
-        stats.sent_packets,
-        stats.peer_lost_packets,
-        seconds(stats.round_trip_us)
-    )
-}
-
-/// `minX=…;maxX=…;avgX=…;stdevX=…;` with a prefix.
-fn spread(prefix: &str, what: &str, series: &Series) -> String {
-    format!(
-        "{prefix}min{what}={:.6};{prefix}max{what}={:.6};{prefix}avg{what}={:.6};{prefix}stdev{what}={:.6};",
-        series.least(),
-        series.greatest(),
-        series.mean(),
-        series.deviation()
-    )
-}
-fn all_jitter(quality: &Quality) -> String {
-    spread("", "rxjitter", &quality.jitter) + &spread("reported_", "jitter", &quality.peer_jitter)
-}
-fn all_loss(quality: &Quality) -> String {
-    spread("", "rxlost", &quality.lost) + &spread("reported_", "lost", &quality.peer_lost)
-}
-fn all_rtt(quality: &Quality) -> String {
-    spread("", "rtt", &quality.round_trip)
 }

@@ -68,7 +68,7 @@ impl<'a> Machine<'a> {
             State::Silent { since } => since.saturating_add(after_greeting_silence_ms),
             State::Word { since } => {
                 let left = greeting_ms.saturating_sub(self.spoken_ms).min(word_max_ms);
-                since.saturating_add(left).saturating_add(self.settings.between_words_ms).saturating_add(1)
+                since.saturating_add(left).saturating_add(self.settings.between_words_ms)
             }
         };
         next.min(self.settings.total_ms)
@@ -80,17 +80,17 @@ impl<'a> Machine<'a> {
             (State::Silent { .. }, Heard::Word) => {
                 self.words += 1;
                 self.state = State::Word { since: at.saturating_sub(limits.word_min_ms) };
-                if self.words >= limits.words_max {
+                if self.words > limits.words_max {
                     return Some(machine("MAXWORDS", self.words, limits.words_max));
                 }
             }
             (State::Word { .. }, Heard::WordEnd { lasted_ms }) => {
                 self.spoken_ms = self.spoken_ms.saturating_add(lasted_ms);
                 self.state = State::Silent { since: at.saturating_sub(limits.between_words_ms) };
-                if lasted_ms > limits.word_max_ms {
-                    return Some(machine("MAXWORDLENGTH", lasted_ms, limits.word_max_ms));
+                if lasted_ms >= limits.word_max_ms {
+                    return Some(long_word(lasted_ms));
                 }
-                if self.spoken_ms > limits.greeting_ms {
+                if self.spoken_ms >= limits.greeting_ms {
                     return Some(machine("LONGGREETING", self.spoken_ms, limits.greeting_ms));
                 }
             }
@@ -115,11 +115,11 @@ impl<'a> Machine<'a> {
             State::Word { since } => {
                 // What lately was silence, if it was, is not told yet.
                 let word = at.saturating_sub(since).saturating_sub(limits.between_words_ms);
-                if word > limits.word_max_ms {
-                    return Some(machine("MAXWORDLENGTH", word, limits.word_max_ms));
+                if word >= limits.word_max_ms {
+                    return Some(long_word(word));
                 }
                 let spoken = self.spoken_ms.saturating_add(word);
-                if spoken > limits.greeting_ms {
+                if spoken >= limits.greeting_ms {
                     return Some(machine("LONGGREETING", spoken, limits.greeting_ms));
                 }
             }
@@ -130,6 +130,11 @@ impl<'a> Machine<'a> {
 
 fn machine(cause: &str, measured: u32, limit: u32) -> Verdict {
     Verdict { status: "MACHINE", cause: format!("{cause}-{measured}-{limit}") }
+}
+
+/// Of a word its limit is not told.
+fn long_word(measured: u32) -> Verdict {
+    Verdict { status: "MACHINE", cause: format!("MAXWORDLENGTH-{measured}") }
 }
 
 #[cfg(test)]
@@ -170,8 +175,16 @@ mod tests {
         for (name, words, status, cause, at) in [
             ("hello", &[(300, 700)][..], "HUMAN", "HUMAN-800-800", 1500),
             ("nothing", &[], "MACHINE", "INITIALSILENCE-2500-2500", 2500),
-            ("a long sentence", &[(300, 4000)], "MACHINE", "LONGGREETING-1501-1500", 1851),
-            ("two words", &[(300, 700), (900, 1200)], "MACHINE", "MAXWORDS-2-2", 1000),
+            ("a long sentence", &[(300, 4000)], "MACHINE", "LONGGREETING-1500-1500", 1850),
+            ("two words", &[(300, 700), (900, 1200)], "HUMAN", "HUMAN-800-800", 2000),
+            ("three words", &[(300, 700), (900, 1200), (1300, 1400)], "MACHINE", "MAXWORDS-3-2", 1400),
+            (
+                "a second of silence, please try again",
+                &[(1000, 1300), (1400, 1700)],
+                "HUMAN",
+                "HUMAN-800-800",
+                2500,
+            ),
             ("a late word", &[(2400, 2700)], "HUMAN", "HUMAN-800-800", 3500),
         ] {
             let (verdict, when) = verdict(&standard, words);
@@ -196,12 +209,12 @@ mod tests {
                 sentence,
                 "LONGGREETING-650-600",
             ),
-            ("words", MachineSettings { words_max: 4, ..standard.clone() }, sentence, "MAXWORDS-4-4"),
+            ("words", MachineSettings { words_max: 4, ..standard.clone() }, sentence, "MAXWORDS-5-4"),
             (
                 "longest word",
                 MachineSettings { word_max_ms: 500, greeting_ms: 9000, ..standard.clone() },
                 sentence,
-                "MAXWORDLENGTH-501-500",
+                "MAXWORDLENGTH-500",
             ),
             (
                 "silence after it",

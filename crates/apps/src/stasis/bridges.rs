@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use base::ChannelId;
-use call::Shard;
 use call::stasis::{
     BridgeKind, BridgeMember, LiveRecording, NewBridge, Playback, PlaybackState, RecordingState, StasisError,
     Target,
 };
+use call::{Shard, VideoChoice};
 
 use super::announce;
 use super::channels::{Playing, Recording};
@@ -35,23 +35,6 @@ pub struct Joining {
 /// Errors: the id is too long (`BadRequest`), it is taken (`Conflict`), there are too many (`Internal`).
 pub fn create_bridge(shard: &Rc<Shard>, new: NewBridge) -> Result<Rc<str>, StasisError> {
     shard.core.borrow_mut().stasis_bridge_create(new)
-}
-
-/// Makes a bridge of this id, or gives the one that there is another name.
-pub fn create_or_update_bridge(shard: &Rc<Shard>, new: NewBridge) -> Result<Rc<str>, StasisError> {
-    let mut core = shard.core.borrow_mut();
-    let known = new
-        .id
-        .as_deref()
-        .and_then(|id| core.stasis.bridge(id))
-        .map(|bridge| (bridge.id.clone(), bridge.kind));
-    match known {
-        Some((_, kind)) if kind != new.kind => {
-            Err(StasisError::Conflict("a bridge of another type has this id".into()))
-        }
-        Some((id, _)) => core.stasis_bridge_rename(&id, &new.name).map(|()| id),
-        None => core.stasis_bridge_create(new),
-    }
 }
 
 /// Takes a bridge away; its channels stay with their programs.
@@ -123,6 +106,10 @@ pub fn bridge_music(shard: &Rc<Shard>, bridge: &str, class: Option<&str>) -> Res
     if class.is_some_and(|class| class.len() > CLASS_BYTES_MAX) {
         return Err(StasisError::BadRequest("mohClass is too long".into()));
     }
+    if class.is_none() && shard.core.borrow().stasis.bridge(bridge).is_some_and(|found| found.music.is_none())
+    {
+        return Err(StasisError::Conflict("Bridge isn't playing music".into()));
+    }
     let story = shard.core.borrow_mut().stasis_bridge_music(bridge, class.map(str::to_owned))?;
     if let Some(story) = story
         && !shard.spawn(None, announce::music(shard.clone(), bridge.into(), story))
@@ -142,19 +129,19 @@ pub fn bridge_play(shard: &Rc<Shard>, bridge: &str, wanted: Playing) -> Result<P
         let mut core = shard.core.borrow_mut();
         core.stasis.bridge(bridge).ok_or_else(StasisError::no_bridge)?;
         let playback = wanted.keep(&mut core, Target::Bridge(bridge.into()))?;
-        match core.stasis_bridge_queue(bridge, playback.id.clone()) {
+        match core.stasis_bridge_queue(bridge, playback.key.clone()) {
             Ok(needs_story) => (playback, needs_story),
             Err(why) => {
-                core.stasis_end_playback(&playback.id, PlaybackState::Failed);
+                core.stasis_end_playback(&playback.key, PlaybackState::Failed);
                 return Err(why);
             }
         }
     };
     if needs_story && !shard.spawn(None, announce::play(shard.clone(), bridge.into())) {
         let mut core = shard.core.borrow_mut();
-        core.stasis_bridge_played(bridge, &playback.id);
+        core.stasis_bridge_played(bridge, &playback.key);
         core.stasis_bridge_next(bridge);
-        core.stasis_end_playback(&playback.id, PlaybackState::Failed);
+        core.stasis_end_playback(&playback.key, PlaybackState::Failed);
         return Err(StasisError::full());
     }
     Ok(playback)
@@ -172,8 +159,9 @@ pub fn bridge_record(
 ) -> Result<LiveRecording, StasisError> {
     let recording = {
         let mut core = shard.core.borrow_mut();
-        let found = core.stasis.bridge(bridge).ok_or_else(StasisError::no_bridge)?;
-        if found.recording().is_some() {
+        let found = core.stasis.bridge(bridge).ok_or_else(StasisError::no_bridge)?.recording().is_some();
+        wanted.format_of(&core)?;
+        if found {
             return Err(StasisError::Conflict("the bridge is being recorded".into()));
         }
         if !wanted.max_silence.is_zero() {
@@ -199,37 +187,43 @@ pub fn bridge_record(
     Ok(recording)
 }
 
-/// Video in bridges of programs is not shown.
+/// The video of a channel is seen in a bridge from here on.
+///
+/// Errors: no such bridge (`NotFound`), no such channel (`BadRequest`), one that no program has or that is not in this bridge
+/// (`Unprocessable`).
 pub fn set_video_source(shard: &Rc<Shard>, bridge: &str, channel: &str) -> Result<(), StasisError> {
-    let core = shard.core.borrow();
+    let mut core = shard.core.borrow_mut();
     core.stasis.bridge(bridge).ok_or_else(StasisError::no_bridge)?;
-    core.stasis_channel(channel)?;
-    Err(StasisError::Unprocessable("bridges of programs carry no video".into()))
+    let id = core.stasis_channel(channel).map_err(|_| StasisError::BadRequest("Channel not found".into()))?;
+    core.stasis_stays(id).map_err(|why| StasisError::Unprocessable(why.text().to_owned().into()))?;
+    core.stasis_bridge_shows(bridge, Some(id))
 }
 
-/// Nobody's video is shown, which is so anyway.
+/// That of whoever talks is seen again.
 pub fn clear_video_source(shard: &Rc<Shard>, bridge: &str) -> Result<(), StasisError> {
-    let core = shard.core.borrow();
-    core.stasis.bridge(bridge).map(|_: &_| ()).ok_or_else(StasisError::no_bridge)
+    shard.core.borrow_mut().stasis_bridge_shows(bridge, None)
 }
 
 /// The kind that a list of attributes names (`mixing,dtmf_events,proxy_media`), and the two attributes.
 impl Joining {
     /// Reads `type` of a request.
     ///
-    /// Errors: a word that is none (`BadRequest`).
-    pub fn kind_of(attributes: &str) -> Result<(BridgeKind, bool, bool), StasisError> {
+    /// Errors: a word that is none (`Internal`, as in the field).
+    pub fn kind_of(attributes: &str) -> Result<(BridgeKind, bool, bool, VideoChoice), StasisError> {
         let (mut kind, mut dtmf_events, mut proxy_media) = (BridgeKind::Mixing, false, false);
+        let mut video = VideoChoice::Talker;
         for word in attributes.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word {
                 "mixing" => kind = BridgeKind::Mixing,
                 "holding" => kind = BridgeKind::Holding,
                 "dtmf_events" => dtmf_events = true,
                 "proxy_media" => proxy_media = true,
-                "video_sfu" | "video_single" | "sdp_label" => {}
-                _ => return Err(StasisError::BadRequest("Unknown bridge type".into())),
+                "video_sfu" => video = VideoChoice::Sfu,
+                "video_single" => video = VideoChoice::Single,
+                "sdp_label" => {}
+                _ => return Err(StasisError::Internal("Unable to create bridge".into())),
             }
         }
-        Ok((kind, dtmf_events, proxy_media))
+        Ok((kind, dtmf_events, proxy_media, video))
     }
 }

@@ -4,9 +4,9 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::{Cause, ChannelId, Command, StreamStats};
+use base::{Cause, ChannelId, Command};
 use call::stasis::{Digits, IfExists, LiveRecording, Order, Playback, StasisError, Target, WORKS_MAX, Work};
-use call::{Chan, ChanState, Indication, Location, Shard};
+use call::{Chan, ChanState, Indication, Location, Quality, Shard};
 use dialplan::Rights;
 
 use super::media;
@@ -19,6 +19,8 @@ const DIGITS_MAX: usize = 256;
 const PAUSE_MS_MAX: u32 = 60_000;
 /// Longest text that names something, bytes.
 const NAME_BYTES_MAX: usize = 256;
+/// Most variables that are told with one channel.
+const TOLD_MAX: usize = 64;
 
 /// Which way a channel is muted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,8 +94,7 @@ impl Playing {
         };
         playback.offset_ms = self.offset_ms;
         playback.skip_ms = self.skip_ms.unwrap_or(playback.skip_ms);
-        core.stasis_add_playback(playback.clone())?;
-        Ok(playback)
+        core.stasis_add_playback(playback)
     }
 }
 
@@ -117,6 +118,17 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Its format, as files end.
+    ///
+    /// Errors: none that is known (`Unprocessable`).
+    pub(super) fn format_of(&self, core: &call::Core) -> Result<String, StasisError> {
+        let format = crate::monitor::extension(&self.format);
+        let is_word = !format.is_empty() && format.chars().all(|c| c.is_ascii_alphanumeric());
+        if !is_word || !core.services.recorder.knows(format) {
+            return Err(StasisError::Unprocessable("The format specified is unknown on this system".into()));
+        }
+        Ok(format.to_owned())
+    }
     /// Keeps it for who is recorded.
     pub(super) fn keep(self, core: &mut call::Core, target: Target) -> Result<LiveRecording, StasisError> {
         let path = media::recording_path(core, &self.name)?;
@@ -127,11 +139,7 @@ impl Recording {
             "#" => "#",
             _ => return Err(StasisError::BadRequest("terminateOn is none, any, * or #".into())),
         };
-        let format = crate::monitor::extension(&self.format).to_owned();
-        let is_word = !format.is_empty() && format.chars().all(|c| c.is_ascii_alphanumeric());
-        if !is_word || !core.services.recorder.knows(&format) {
-            return Err(StasisError::Unprocessable("The format specified is unknown on this system".into()));
-        }
+        let format = self.format_of(core)?;
         if self.if_exists == IfExists::Fail && !core.services.recorder.is_free(&path, &format) {
             return Err(StasisError::Conflict("Recording already exists and can not be overwritten".into()));
         }
@@ -174,6 +182,10 @@ pub fn hangup(
 ) -> Result<(), StasisError> {
     let mut core = shard.core.borrow_mut();
     let id = core.stasis_channel(channel)?;
+    let is_said = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+    if is_said(reason) && is_said(code) {
+        return Err(StasisError::BadRequest("The reason and reason_code can't both be specified".into()));
+    }
     let cause = match (code.filter(|code| !code.is_empty()), reason) {
         (Some(code), _) => code.parse().ok().filter(|code| *code <= 127).map(Cause),
         (None, reason) => Some(match reason.unwrap_or("normal") {
@@ -220,7 +232,7 @@ pub fn continue_in_dialplan(shard: &Rc<Shard>, channel: &str, to: &Continue) -> 
         },
         None => to.priority.unwrap_or(1).max(1),
     };
-    core.request_goto(id, Location { context, exten, priority });
+    core.leave_for(id, Location { context, exten, priority });
     Ok(())
 }
 
@@ -232,15 +244,14 @@ pub fn move_to(shard: &Rc<Shard>, channel: &str, app: &str, told: Vec<String>) -
 
 /// Sends the other side elsewhere (`PJSIP/6002`): it is told to call there by itself.
 ///
-/// Errors besides: no technology or resource (`BadRequest`), another technology than the channel's or one that cannot
-/// (`Unprocessable`).
+/// Errors besides: no technology or resource, another technology than the channel's or one that cannot (`Unprocessable`).
 pub fn redirect(shard: &Rc<Shard>, channel: &str, endpoint: &str) -> Result<(), StasisError> {
-    let bad = || StasisError::BadRequest("Endpoint parameter does not contain tech/resource".into());
+    let id = visitor(shard, channel)?;
+    let bad = || StasisError::Unprocessable("Endpoint parameter does not contain tech/resource".into());
     let (tech, resource) = endpoint.split_once('/').ok_or_else(bad)?;
     if tech.is_empty() || resource.is_empty() || resource.chars().any(char::is_control) {
         return Err(bad());
     }
-    let id = visitor(shard, channel)?;
     let own = shard.with_tech(id, |own, _| own.names().iter().any(|name| name.eq_ignore_ascii_case(tech)));
     if own != Some(true) {
         return Err(StasisError::Unprocessable(
@@ -269,14 +280,15 @@ pub fn ring(shard: &Rc<Shard>, channel: &str, rings: bool) -> Result<(), StasisE
 
 /// Sends digits: 0-9 * # A-D, `w` half a second, `W` a second. Pauses and lengths are brought into their bounds.
 ///
-/// Errors besides: no digits, or something else among them (`BadRequest`).
+/// What else is among them is left out. Errors besides: no digits, or too many (`BadRequest`).
 pub fn send_digits(shard: &Rc<Shard>, channel: &str, digits: Digits) -> Result<(), StasisError> {
-    let known = |symbol: char| base::Digit::from_char(symbol).is_some() || "wW".contains(symbol);
-    if digits.digits.is_empty() || digits.digits.len() > DIGITS_MAX || !digits.digits.chars().all(known) {
-        return Err(StasisError::BadRequest("DTMF is required: 0-9 * # A-D w W".into()));
+    let known = |symbol: &char| base::Digit::from_char(*symbol).is_some() || "wW".contains(*symbol);
+    if digits.digits.is_empty() || digits.digits.len() > DIGITS_MAX {
+        return Err(StasisError::BadRequest("DTMF is required".into()));
     }
     let longest = Duration::from_millis(u64::from(PAUSE_MS_MAX));
     let digits = Digits {
+        digits: digits.digits.chars().filter(known).collect(),
         before: digits.before.min(longest),
         between: digits.between.min(longest),
         after: digits.after.min(longest),
@@ -306,7 +318,8 @@ pub fn hold(shard: &Rc<Shard>, channel: &str, holds: bool) -> Result<(), StasisE
     let id = visitor(shard, channel)?;
     shard.indicate(id, if holds { &Indication::Hold } else { &Indication::Unhold });
     // A phone that is not told so hears music instead.
-    let is_told = shard.core.borrow().get(id).is_some_and(|channel| channel.passes_hold);
+    let is_told =
+        shard.core.borrow().get(id).is_some_and(|channel| channel.passes_hold || channel.keeps_holds);
     match is_told {
         true => Ok(()),
         false => order(shard, channel, if holds { Order::Music(String::new()) } else { Order::NoMusic }),
@@ -334,14 +347,14 @@ pub fn silence(shard: &Rc<Shard>, channel: &str, on: bool) -> Result<(), StasisE
 
 /// Plays when what is before it is over.
 ///
-/// Errors besides: nothing to be played (`BadRequest`), the id is taken (`Conflict`), too much waits (`Internal`).
+/// Errors besides: nothing to be played (`BadRequest`), too much waits (`Internal`).
 pub fn play(shard: &Rc<Shard>, channel: &str, wanted: Playing) -> Result<Playback, StasisError> {
     let mut core = shard.core.borrow_mut();
     let id = core.stasis_visitor(channel)?;
     let playback = wanted.keep(&mut core, Target::Channel(channel.into()))?;
-    let ordered = core.stasis_order(id, Order::Work(Work::Play(playback.id.clone())));
+    let ordered = core.stasis_order(id, Order::Work(Work::Play(playback.key.clone())));
     if ordered.is_err() {
-        core.stasis_end_playback(&playback.id, call::stasis::PlaybackState::Failed);
+        core.stasis_end_playback(&playback.key, call::stasis::PlaybackState::Failed);
     }
     ordered.map(|()| playback)
 }
@@ -366,70 +379,77 @@ pub fn record(shard: &Rc<Shard>, channel: &str, wanted: Recording) -> Result<Liv
     ordered.map(|()| recording)
 }
 
-/// Refuses a name that is none, or that calls a function which may not be reached.
-fn allowed(name: &str, may: bool) -> Result<(), StasisError> {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX * 4 {
-        return Err(StasisError::BadRequest("Variable name is required".into()));
+/// Refuses a name that is none.
+fn named(name: &str) -> Result<(), StasisError> {
+    match name.is_empty() || name.len() > NAME_BYTES_MAX * 4 {
+        true => Err(StasisError::BadRequest("Variable name is required".into())),
+        false => Ok(()),
     }
-    if name.ends_with(')') && !may {
-        return Err(StasisError::Unprocessable(
-            "Permission denied: the function reaches beyond calls".into(),
-        ));
-    }
-    Ok(())
-}
-
-fn value_of(call: &Call, name: &str) -> Option<String> {
-    if name.ends_with(')') { Some(call.read(name)) } else { call.get(name) }
 }
 
 /// A channel's variable or function, read with these rights.
 ///
-/// Errors besides: there is no such variable (`NotFound`), the function may not be read (`Unprocessable`).
+/// Errors besides: there is no such variable (`NotFound`), the function is none or may not be read (`Internal`).
 pub fn channel_variable(
     shard: &Rc<Shard>,
     channel: &str,
     name: &str,
     rights: Rights,
 ) -> Result<String, StasisError> {
-    allowed(name, shard.core.borrow().program.functions().may_read(rights, name))?;
     let id = visitor(shard, channel)?;
+    named(name)?;
     let call = Call::new(Chan::new(shard.clone(), id)).with_rights(rights);
-    value_of(&call, name).ok_or_else(|| StasisError::NotFound("Provided variable was not found".into()))
+    if name.ends_with(')') {
+        let found = call.read_if_can(name);
+        return found.ok_or_else(|| StasisError::Internal("Unable to read provided function".into()));
+    }
+    call.get(name).ok_or_else(|| StasisError::NotFound("Provided variable was not found".into()))
 }
 
-/// Sets a channel's variable, or writes a function, with these rights.
+/// Sets a channel's variable, or writes a function, with these rights; what may not be written so is logged and left.
+/// `is_told` says whether it is told with the channel from here on; `None`: as before.
 pub fn set_channel_variable(
     shard: &Rc<Shard>,
     channel: &str,
     (name, value): (&str, &str),
+    is_told: Option<bool>,
     rights: Rights,
 ) -> Result<(), StasisError> {
-    allowed(name, shard.core.borrow().program.functions().may_write(rights, name))?;
     let id = visitor(shard, channel)?;
+    named(name)?;
+    tell_with(&mut shard.core.borrow_mut(), id, name, is_told);
     let call = Call::new(Chan::new(shard.clone(), id)).with_rights(rights);
-    if !name.ends_with(')') {
+    if name.ends_with(')') {
+        call.assign(name, value);
+    } else {
         call.set(name, value);
-        return Ok(());
     }
-    match call.assign(name, value) {
-        true => Ok(()),
-        false => Err(StasisError::BadRequest("the function cannot be written so".into())),
+    Ok(())
+}
+
+/// A variable is told with its channel from here on, or no more.
+pub(super) fn tell_with(core: &mut call::Core, id: ChannelId, name: &str, is_told: Option<bool>) {
+    let (Some(channel), Some(is_told)) = (core.get_mut(id), is_told) else { return };
+    let name = name.trim_start_matches('_');
+    if !is_told {
+        channel.reported.remove(name);
+    } else if channel.reported.len() < TOLD_MAX {
+        channel.reported.insert(name.to_owned());
     }
 }
 
 /// What is known of a channel's RTP: the totals of the last report or answer; newer ones are asked for and will be known
 /// the next time.
 ///
-/// Errors: no such channel (`NotFound`), it has no media or nothing is known yet (`Precondition` as the field has none).
-pub fn rtp_statistics(shard: &Rc<Shard>, channel: &str) -> Result<StreamStats, StasisError> {
+/// Errors: no such channel (`NotFound`), it has no RTP (`Forbidden`).
+pub fn rtp_statistics(shard: &Rc<Shard>, channel: &str) -> Result<Quality, StasisError> {
     let mut core = shard.core.borrow_mut();
     let id = core.stasis_channel(channel)?;
-    let found =
-        core.get(id).map(|channel| (channel.stream, channel.quality.as_ref().map(|known| known.latest)));
+    let found = core.get(id).filter(|channel| channel.rtp_digits.is_some());
+    let found = found.map(|channel| (channel.stream, channel.quality.as_deref().copied()));
     let Some((Some(stream), known)) = found else {
-        return Err(StasisError::NotFound("the channel has no media".into()));
+        return Err(StasisError::Forbidden("RTP not found".into()));
     };
     core.media(Command::Stats { stream });
-    known.ok_or_else(|| StasisError::Precondition("nothing is known of the channel's packets yet".into()))
+    Ok(known.unwrap_or_default())
 }

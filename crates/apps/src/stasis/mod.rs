@@ -7,6 +7,7 @@
 
 mod announce;
 mod bridges;
+mod broadcast;
 mod channels;
 mod digits;
 mod media;
@@ -23,8 +24,9 @@ use call::{Advance, Level};
 
 pub use bridges::{
     Joining, add_channels, bridge_music, bridge_play, bridge_record, clear_video_source, create_bridge,
-    create_or_update_bridge, destroy_bridge, remove_channels, set_video_source,
+    destroy_bridge, remove_channels, set_video_source,
 };
+pub use broadcast::claim;
 pub use channels::Continue;
 pub use channels::{
     Direction, Playing, Recording, answer, channel_variable, continue_in_dialplan, hangup, hold, move_to,
@@ -43,7 +45,26 @@ use crate::call_ctx::args;
 use crate::{AppRow, Call, Flow, Outcome, Run};
 use stay::Stay;
 
-pub(crate) const ROWS: &[AppRow] = &[AppRow {
+pub(crate) const ROWS: &[AppRow] = &[STASIS, BROADCAST];
+
+const BROADCAST: AppRow = AppRow {
+    name: "StasisBroadcast",
+    module: "app_stasis_broadcast",
+    synopsis: "Offers the call to programs, of which the first that claims it has it.",
+    syntax: "StasisBroadcast([timeout_ms[,app_regex[,args[,notify_claimed]]]])",
+    description: "\
+Tells all programs that are connected by ARI and whose names fit of the call, by the event CallBroadcast. The first that
+claims it (POST /events/claim) has it, as from Stasis().
+
+timeout_ms      milliseconds in which it has to be claimed, 0 to 60000 (500).
+app_regex       POSIX extended regular expression for names of programs; all without one.
+args            what the program is told beside, with colons between.
+notify_claimed  yes: all of those programs hear who has it, by CallClaimed (no).
+Sets STASISSTATUS (SUCCESS FAILED TIMEOUT). TIMEOUT: nobody has claimed it.",
+    run: Run::Story(|call, args| Box::pin(async move { broadcast::broadcast(&call, &args).await })),
+};
+
+const STASIS: AppRow = AppRow {
     name: "Stasis",
     module: "app_stasis",
     synopsis: "Gives the call into the hands of a program.",
@@ -56,7 +77,7 @@ where it is, for the program to come back to; nothing ends it but the caller, th
 arg…  what the program is told beside, at most 128.
 Sets STASISSTATUS (SUCCESS FAILED). FAILED: no such program is connected; the call goes on at the next priority.",
     run: Run::Story(|call, args| Box::pin(async move { stasis(&call, &args).await })),
-}];
+};
 
 async fn stasis(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);

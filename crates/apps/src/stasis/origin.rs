@@ -33,6 +33,8 @@ pub struct Create {
     pub formats: FormatSet,
     /// Variables and functions of the new channel.
     pub variables: Vec<(String, String)>,
+    /// Names of those that are told with it.
+    pub told: Vec<String>,
 }
 
 /// A channel that is to be called.
@@ -50,7 +52,7 @@ pub struct Start {
 
 fn wanted(shard: &Rc<Shard>, create: Create, rights: Rights) -> Result<Originate, StasisError> {
     let core = shard.core.borrow();
-    let Create { endpoint, id, other_id, originator, formats, variables } = create;
+    let Create { endpoint, id, other_id, originator, formats, variables, told: _ } = create;
     let parts = endpoint.split_once('/').filter(|(tech, resource)| !tech.is_empty() && !resource.is_empty());
     if parts.is_none() || endpoint.len() > ENDPOINT_BYTES_MAX || endpoint.chars().any(char::is_control) {
         return Err(StasisError::BadRequest("Invalid endpoint specified".into()));
@@ -123,10 +125,12 @@ pub fn originate(shard: &Rc<Shard>, start: Start, rights: Rights) -> Result<Chan
         Then::App { .. } => return Err(StasisError::BadRequest("app is a program's name".into())),
     };
     let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(RINGS);
+    let told = create.told.clone();
     let wanted = Originate { then, caller, timeout, ..wanted(shard, create, rights)? };
     let leg = made(shard, &wanted, true)?;
     let id = leg.chan().id();
-    follow(shard, id, app.as_deref());
+    tell_all_with(shard, id, &told);
+    follow_both(shard, id, app.as_deref());
     match originate::originate_made(shard, leg, wanted) {
         true => Ok(id),
         false => Err(StasisError::full()),
@@ -143,9 +147,11 @@ pub fn create(
     rights: Rights,
 ) -> Result<ChannelId, StasisError> {
     check_app(app, &args)?;
+    let told = create.told.clone();
     let leg = made(shard, &wanted(shard, create, rights)?, false)?;
     let (id, app) = (leg.chan().id(), app.to_owned());
-    follow(shard, id, Some(&app));
+    tell_all_with(shard, id, &told);
+    follow_both(shard, id, Some(&app));
     let story = async move {
         let call = Call::new(leg.chan().clone());
         super::show(&call, &app, &args);
@@ -154,6 +160,20 @@ pub fn create(
         pbx::let_go_of_app(leg);
     };
     if shard.spawn(Some(id), story) { Ok(id) } else { Err(StasisError::full()) }
+}
+
+/// Variables of a channel that is being made are told with it.
+fn tell_all_with(shard: &Rc<Shard>, id: ChannelId, told: &[String]) {
+    let core = &mut *shard.core.borrow_mut();
+    told.iter().for_each(|name| super::channels::tell_with(core, id, name, Some(true)));
+}
+
+/// The same of a channel whose technology has made two, of which each is the program's.
+fn follow_both(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
+    follow(shard, id, app);
+    if let Some(other) = shard.with_tech(id, |tech, _| tech.other_half(id)).flatten() {
+        follow(shard, other, app);
+    }
 }
 
 /// A program hears of the channel that it has made until that is gone.

@@ -14,8 +14,9 @@ fn no_playback() -> StasisError {
 /// Errors: no such sound (`NotFound`).
 pub fn stop_playback(shard: &Rc<Shard>, id: &str) -> Result<(), StasisError> {
     let mut core = shard.core.borrow_mut();
-    core.stasis.playback(id).filter(|playback| !playback.is_stopped()).ok_or_else(no_playback)?;
-    core.stasis_steer_playback(id, None);
+    let found = core.stasis.playback_named(id).filter(|playback| !playback.is_stopped());
+    let key = found.ok_or_else(no_playback)?.key.clone();
+    core.stasis_steer_playback(&key, None);
     Ok(())
 }
 
@@ -26,17 +27,20 @@ pub fn stop_playback(shard: &Rc<Shard>, id: &str) -> Result<(), StasisError> {
 pub fn control_playback(shard: &Rc<Shard>, id: &str, steer: PlaybackSteer) -> Result<(), StasisError> {
     let mut core = shard.core.borrow_mut();
     let playback =
-        core.stasis.playback(id).filter(|playback| !playback.is_stopped()).ok_or_else(no_playback)?;
+        core.stasis.playback_named(id).filter(|playback| !playback.is_stopped()).ok_or_else(no_playback)?;
     let can = match playback.state {
         PlaybackState::Playing | PlaybackState::Continuing => true,
         PlaybackState::Paused => matches!(steer, PlaybackSteer::Pause | PlaybackSteer::Unpause),
+        // Nothing of it is heard, so that it begins anew already.
+        PlaybackState::Queued if steer == PlaybackSteer::Restart => return Ok(()),
         PlaybackState::Queued | PlaybackState::Done | PlaybackState::Failed => false,
     };
     if !can {
         return Err(StasisError::Conflict(
-            "The operation cannot be performed in the playback's current state".into(),
+            format!("Can only {} while media is playing", steer.name()).into(),
         ));
     }
-    core.stasis_steer_playback(id, Some(steer));
+    let key = playback.key.clone();
+    core.stasis_steer_playback(&key, Some(steer));
     Ok(())
 }

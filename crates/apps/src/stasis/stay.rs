@@ -300,7 +300,7 @@ impl<'a> Stay<'a> {
             return Ok(());
         }
         let id = self.chan.id();
-        let is_told_held = self.chan.with(|c| c.passes_hold)?;
+        let is_told_held = self.chan.with(|c| c.passes_hold || c.keeps_holds)?;
         let of_bridge =
             self.chan.core(|core| core.stasis_bridge_of(id).map(|bridge| bridge.music_for(id, is_told_held)));
         let wanted = self.music.clone().or(of_bridge.flatten());

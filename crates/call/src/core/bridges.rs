@@ -6,7 +6,7 @@ use base::{BridgeId, ChannelId, Instant};
 use dialplan::{Inherit, Var};
 
 use super::{Advance, Core};
-use crate::{BridgeSnapshot, BridgeUse, CelKind, Notice, bridge_name};
+use crate::{BridgeSnapshot, BridgeUse, CelKind, Notice, VideoChoice, bridge_name};
 
 /// Most names in `BRIDGEPEER`, as in the field.
 const PEERS_MAX: usize = 10;
@@ -83,6 +83,14 @@ impl Core {
             count: entry.members.len(),
         })
     }
+    /// How whose video is seen in a bridge of programs is chosen anew.
+    pub(crate) fn bridge_sees(&mut self, bridge: BridgeId, seen: VideoChoice) {
+        if let Some(BridgeUse::Program { video, .. }) =
+            self.bridge_mut(bridge).map(|entry| &mut entry.used_for)
+        {
+            *video = seen;
+        }
+    }
     /// The bridge of this id, as [`BridgeSnapshot::uid`] has it.
     pub fn bridge_by_uid(&self, uid: &str) -> Option<BridgeId> {
         self.alive_bridges().find(|(_, entry)| *entry.uid == *uid).map(|(id, _)| id)
@@ -92,7 +100,9 @@ impl Core {
     fn bridge_chooses(&mut self, bridge: BridgeId) -> bool {
         let Some(entry) = self.bridge_entry(bridge) else { return false };
         let technology = match (entry.pair, entry.members.as_slice()) {
-            _ if !entry.guests.is_empty() => entry.used_for.technology(entry.all()),
+            _ if !entry.guests.is_empty() || entry.used_for.sees_all() => {
+                entry.used_for.technology(entry.all())
+            }
             (Some(waits), &[a, b]) if (!waits || entry.joins_natively) && self.is_native_pair(a, b) => {
                 "native_rtp"
             }
@@ -406,6 +416,11 @@ impl Core {
     /// Its name, empty when it has none, and since when it is there.
     pub fn bridge_since(&self, bridge: BridgeId) -> Option<(Rc<str>, Instant)> {
         self.bridge_entry(bridge).map(|entry| (entry.name.clone(), entry.created))
+    }
+    /// UNIQUEIDs of the channels in a bridge, in the order in which they came.
+    pub fn bridge_uniqueids(&self, bridge: BridgeId) -> Vec<Rc<str>> {
+        let members = self.bridge_members(bridge).iter().filter_map(|id| self.get(*id));
+        members.map(|channel| channel.uniqueid.clone()).collect()
     }
     /// All bridges.
     pub fn bridges(&self) -> impl Iterator<Item = (BridgeId, &[ChannelId])> {

@@ -66,16 +66,13 @@ impl Core {
             _ => {}
         }
         let is_hold = matches!(event, ChanEvent::Hold | ChanEvent::Unhold);
-        let (keeps_holds, bridge) = (channel.keeps_holds, channel.bridge);
+        let bridge = channel.bridge;
         if is_hold && let Some(bridge) = bridge {
             self.touch_bridge(bridge);
             // Hold and its end tell all in the bridge anew whom they talk to.
             self.tell_peers(bridge);
         }
         let Some(channel) = self.get_mut(id) else { return };
-        if keeps_holds && is_hold {
-            return;
-        }
         if channel.events.len() >= EVENTS_MAX {
             let oldest_digit = channel
                 .events
@@ -88,11 +85,23 @@ impl Core {
             self.woken.push(task);
         }
     }
+    /// A channel is to be held, or is no more: whether watchers alone are told, because its dialplan wants it so
+    /// (`HOLD_INTERCEPT()`).
+    pub(crate) fn catches_hold(&mut self, id: ChannelId, holds: bool) -> bool {
+        if !self.get(id).is_some_and(|channel| channel.keeps_holds) {
+            return false;
+        }
+        self.notice_of(id, |channel| match holds {
+            true => Notice::Hold { channel, class: "N/A".to_owned() },
+            false => Notice::Unhold(channel),
+        });
+        true
+    }
     /// Whatever a channel has held is held no more, because it sends it elsewhere; that is told whether it held it or not.
     pub fn end_hold(&mut self, id: ChannelId) {
         self.notice_of(id, Notice::Unhold);
         let Some(channel) = self.get_mut(id) else { return };
-        if std::mem::take(&mut channel.held) && !channel.keeps_holds {
+        if std::mem::take(&mut channel.held) {
             channel.events.push_back(ChanEvent::Unhold);
             let (bridge, waiter) = (channel.bridge, channel.waiter);
             self.woken.extend(waiter);
@@ -108,6 +117,7 @@ impl Core {
                 channel.hangup_by = channel.name.clone();
                 channel.tech_cause = status.filter(|status| *status >= 300).or(channel.tech_cause);
             }
+            self.tell_quality(id);
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: Some(cause) });
         }
     }
@@ -142,6 +152,7 @@ impl Core {
     /// The same because `by` has asked for it, of which watchers hear.
     pub fn soft_hangup(&mut self, id: ChannelId, cause: Cause, by: SoftHangup) {
         if self.end(id, cause, "") {
+            self.tell_quality(id);
             self.notice_of(id, |channel| Notice::SoftHangup { channel, by });
         }
     }
@@ -188,6 +199,14 @@ impl Core {
             (channel.location, channel.told_place) = (to.clone(), Some(to));
         }
         self.notice_of(id, |channel| Notice::NewExten { channel, application, data });
+    }
+    /// Sends a channel elsewhere in the dialplan of whose going watchers hear by other words: it stands where it is until
+    /// it comes there.
+    pub fn leave_for(&mut self, id: ChannelId, to: Location) {
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.goto = Some(Elsewhere::Dialplan(to));
+        let waiter = channel.waiter;
+        self.woken.extend(waiter);
     }
     /// The story that has a channel lets go of it, because another one has asked for it; that one goes on.
     pub fn hand_over(&mut self, id: ChannelId) {
@@ -274,6 +293,37 @@ impl Core {
             self.push_event(id, heard);
         }
     }
+    /// Watchers hear how good the audio of a channel that carries RTP was, once, as far as is known; who talks to it has that
+    /// under names of its own.
+    pub(crate) fn tell_quality(&mut self, id: ChannelId) {
+        let Some(channel) = self.get_mut(id).filter(|channel| channel.answered.is_some()) else { return };
+        let is_told = channel.is_quality_told || channel.rtp_digits.is_none() || channel.stream.is_none();
+        if is_told || !self.watched {
+            return;
+        }
+        let Some(channel) = self.get_mut(id) else { return };
+        channel.is_quality_told = true;
+        let quality = channel.quality.as_deref().copied().unwrap_or_default();
+        let members = channel.bridge.map(|bridge| self.bridge_members(bridge));
+        let peer = match members {
+            Some(&[a, b]) => Some(if a == id { b } else { a }),
+            _ => None,
+        };
+        for (name, text) in quality.variables() {
+            self.set_variable(id, name, &text);
+            if let Some(peer) = peer {
+                self.set_variable(peer, &format!("{name}BRIDGED"), &text);
+            }
+        }
+    }
+    /// The totals of all channels that carry RTP are asked for, so that they are known when a call ends.
+    pub fn ask_quality(&mut self) {
+        let is_measured =
+            |channel: &&crate::Channel| channel.rtp_digits.is_some() && channel.answered.is_some();
+        let streams: Vec<StreamId> =
+            self.channels().filter(is_measured).filter_map(|channel| channel.stream).collect();
+        streams.into_iter().for_each(|stream| self.media(Command::Stats { stream }));
+    }
     fn stats_came(&mut self, stream: StreamId, stats: base::StreamStats, asked: bool) {
         let Some(channel) = self.by_stream.get(&stream).copied().and_then(|id| self.get_mut(id)) else {
             return;
@@ -281,8 +331,8 @@ impl Core {
         let quality = channel.quality.get_or_insert_default();
         if asked {
             quality.told(stats);
-            channel.asked_quality = false;
-            let waiter = channel.waiter;
+            let is_awaited = std::mem::take(&mut channel.asked_quality);
+            let waiter = channel.waiter.filter(|_| is_awaited);
             self.woken.extend(waiter);
         } else {
             quality.report(stats);

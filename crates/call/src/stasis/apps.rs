@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::{Stasis, StasisError, StasisNotice};
-use crate::Core;
+use crate::{Core, TextMessage};
 
 /// Most programs at once; a site has a handful, and each has a connection.
 pub const APPS_MAX: usize = 1024;
@@ -193,6 +193,23 @@ impl Core {
             app.follows.remove(topic);
         }
         Ok(())
+    }
+    /// Whether a program that is there wants to hear of an endpoint: of it, of all of its technology, or of everything.
+    pub fn stasis_hears_of(&self, tech: &str, resource: &str) -> bool {
+        let wants = |topic: &Topic| match topic {
+            Topic::Endpoint(own, which) => {
+                own == tech && which.as_deref().is_none_or(|which| which == resource)
+            }
+            _ => false,
+        };
+        self.stasis
+            .apps
+            .values()
+            .any(|app| app.is_active && (app.subscribes_all || app.topics.iter().any(wants)))
+    }
+    /// Programs that want to hear of an endpoint hear of a text that it has sent.
+    pub fn stasis_tell_text(&mut self, endpoint: (&'static str, String), message: TextMessage) {
+        self.stasis_tell(|_| Some(StasisNotice::Text { endpoint, message: Box::new(message) }));
     }
     fn stasis_has(&self, topic: &Topic) -> bool {
         match topic {

@@ -1,7 +1,7 @@
 //! Bridges that programs have made. Their channels sit in a room of the conferences, of which nobody else hears; who is in it
 //! is the conference's to know, and what programs see of it is here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use base::{BridgeId, ChannelId, MemberSettings, RoomId};
 use super::guests::{Guest, GuestKind};
 use super::{BridgeView, Stasis, StasisError, StasisNotice, Target, WORKS_MAX};
 use crate::conference::{self, BridgeProfile, Seat};
-use crate::{BridgeUse, CelKind, ChanEvent, Core};
+use crate::{BridgeUse, CelKind, ChanEvent, Core, VideoChoice};
 
 /// Most bridges at once: one for every two channels of a large site.
 pub const BRIDGES_MAX: usize = 16_384;
@@ -18,6 +18,8 @@ pub const BRIDGES_MAX: usize = 16_384;
 pub const MEMBERS_MAX: usize = 1024;
 /// Longest id or name that a client gives, bytes.
 pub const ID_BYTES_MAX: usize = 128;
+/// Most variables of one bridge.
+pub const BRIDGE_VARIABLES_MAX: usize = 256;
 /// What the names of programs' rooms begin with. No dialplan enters such a room.
 pub const ROOM_PREFIX: &str = "\u{1}ari:";
 
@@ -62,6 +64,19 @@ pub struct NewBridge {
     pub dtmf_events: bool,
     /// Media goes through here. It always does; it is kept to be shown.
     pub proxy_media: bool,
+    /// How whose video is seen is chosen.
+    pub video: VideoChoice,
+    /// Its variables, by their names.
+    pub variables: BTreeMap<String, ToldVariable>,
+}
+
+/// A variable of a bridge, and one that a channel is to have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToldVariable {
+    /// Its value.
+    pub value: String,
+    /// Whether it is told with whatever has it; `None`: as before.
+    pub is_told: Option<bool>,
 }
 
 /// A channel in a bridge.
@@ -118,6 +133,12 @@ pub struct ProgramBridge {
     pub(super) core: BridgeId,
     pub(super) guests: Vec<Guest>,
     pub(crate) recording: Option<Rc<str>>,
+    /// How whose video is seen is chosen.
+    pub video: VideoChoice,
+    /// Whose video it is, where a program has named somebody.
+    video_source: Option<ChannelId>,
+    /// Its variables, which are no channel's.
+    variables: BTreeMap<String, ToldVariable>,
 }
 
 impl ProgramBridge {
@@ -195,9 +216,12 @@ impl Core {
             None => self.stasis_new_id().into(),
         };
         if self.stasis.bridges.contains_key(&id) {
-            return Err(StasisError::Conflict("Bridge with given id already exists".into()));
+            return Err(StasisError::Conflict(format!("Bridge with id '{id}' already exists").into()));
         }
-        let used_for = BridgeUse::Program { holds: new.kind == BridgeKind::Holding };
+        if new.variables.len() > BRIDGE_VARIABLES_MAX {
+            return Err(StasisError::BadRequest("too many variables".into()));
+        }
+        let used_for = BridgeUse::Program { holds: new.kind == BridgeKind::Holding, video: new.video };
         let core = self.bridge_create(used_for, &new.name, Some(&id));
         self.stasis_room_made(core);
         let bridge = ProgramBridge {
@@ -217,6 +241,9 @@ impl Core {
             core,
             guests: Vec::new(),
             recording: None,
+            video: new.video,
+            video_source: None,
+            variables: new.variables,
         };
         self.stasis.bridges.insert(id.clone(), bridge);
         self.stasis_tell(|core| Some(StasisNotice::BridgeCreated(core.stasis_bridge_view(&id)?)));
@@ -229,13 +256,47 @@ impl Core {
         let [d, e] = [low >> 48 & 0x3FFF | 0x8000, low & 0xFFFF_FFFF_FFFF];
         format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
     }
-    /// Gives a bridge another name.
-    pub fn stasis_bridge_rename(&mut self, id: &str, name: &str) -> Result<(), StasisError> {
+    /// Sets variables of a bridge.
+    ///
+    /// Errors: no such bridge (`NotFound`), too many (`Internal`).
+    pub fn stasis_bridge_set(
+        &mut self,
+        id: &str,
+        variables: impl IntoIterator<Item = (String, ToldVariable)>,
+    ) -> Result<(), StasisError> {
         let bridge = self.stasis.bridges.get_mut(id).ok_or_else(StasisError::no_bridge)?;
-        if name.len() > ID_BYTES_MAX || name.chars().any(char::is_control) {
-            return Err(StasisError::BadRequest("ids and names have 1 to 128 bytes".into()));
+        for (name, variable) in variables {
+            if bridge.variables.len() >= BRIDGE_VARIABLES_MAX && !bridge.variables.contains_key(&name) {
+                return Err(StasisError::full());
+            }
+            let known = bridge.variables.entry(name).or_default();
+            known.value = variable.value;
+            known.is_told = variable.is_told.or(known.is_told);
         }
-        name.clone_into(&mut bridge.name);
+        Ok(())
+    }
+    /// A variable of a bridge.
+    pub fn stasis_bridge_get(&self, id: &str, name: &str) -> Option<&str> {
+        self.stasis.bridges.get(id)?.variables.get(name).map(|variable| &*variable.value)
+    }
+    /// The video of one channel is seen in a bridge from here on (`Some`), or that of who talks.
+    ///
+    /// Errors: no such bridge (`NotFound`), the channel is not in it (`Unprocessable`).
+    pub fn stasis_bridge_shows(&mut self, id: &str, source: Option<ChannelId>) -> Result<(), StasisError> {
+        let bridge = self.stasis.bridges.get_mut(id).ok_or_else(StasisError::no_bridge)?;
+        if source.is_some_and(|source| bridge.members.iter().all(|member| member.channel != source)) {
+            return Err(StasisError::Unprocessable("Channel not in this bridge".into()));
+        }
+        bridge.video = if source.is_some() { VideoChoice::Single } else { VideoChoice::Talker };
+        let before = core::mem::replace(&mut bridge.video_source, source);
+        let (core, seen) = (bridge.core, bridge.video);
+        self.bridge_sees(core, seen);
+        if source.is_some() && before != source {
+            let old = before.and_then(|before| self.get(before)).map(|channel| channel.uniqueid.clone());
+            self.stasis_tell(|core| {
+                Some(StasisNotice::VideoSource { bridge: core.stasis_bridge_view(id)?, old })
+            });
+        }
         Ok(())
     }
     /// Takes a bridge away; its channels stay with their programs.
@@ -369,6 +430,12 @@ impl Core {
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return };
         bridge.members.retain(|member| member.channel != channel);
         bridge.held_by = bridge.held_by.filter(|by| *by != channel);
+        if bridge.video_source.take_if(|source| *source == channel).is_some() {
+            self.stasis_tell(|core| {
+                let (bridge, source) = (core.stasis_bridge_view(id)?, core.get(channel)?);
+                Some(StasisNotice::VideoSource { bridge, old: Some(source.uniqueid.clone()) })
+            });
+        }
         self.stasis_tell(|core| {
             let (bridge, channel) = (core.stasis_bridge_view(id)?, core.snapshot(channel)?);
             Some(StasisNotice::BridgeLeft { bridge, channel })
@@ -476,6 +543,17 @@ impl Core {
             technology: self.bridge_snapshot(bridge.core).map_or("simple_bridge", |bridge| bridge.technology),
             channels: bridge.members.iter().filter_map(uniqueid).collect(),
             created_wall: bridge.created_wall,
+            video: bridge.video,
+            video_source: bridge
+                .video_source
+                .and_then(|source| self.get(source))
+                .map(|channel| channel.uniqueid.clone()),
+            variables: bridge
+                .variables
+                .iter()
+                .filter(|(_, variable)| variable.is_told == Some(true))
+                .map(|(name, variable)| (name.clone(), variable.value.clone()))
+                .collect(),
         })
     }
     /// Who hears it, or is recorded, is there yet.

@@ -13,6 +13,8 @@ use crate::{Afterwards, Core, Progress};
 
 /// Most sounds that play or wait at once: one for each channel of a large site, and more behind some.
 pub const PLAYBACKS_MAX: usize = 16_384;
+/// What stands in the key of a sound between an id that was taken and its number.
+const AGAIN: char = '\u{1}';
 /// Most recordings that run or wait at once.
 pub const RECORDINGS_MAX: usize = 4096;
 /// Files of recordings that are completed at once, as far as is known: beyond, who plays one may hear less of it.
@@ -86,6 +88,16 @@ pub enum PlaybackSteer {
 }
 
 impl PlaybackSteer {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Restart => "restart",
+            Self::Pause => "pause",
+            Self::Unpause => "unpause",
+            Self::Reverse => "reverse",
+            Self::Forward => "forward",
+        }
+    }
     /// Of its word.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
@@ -102,8 +114,10 @@ impl PlaybackSteer {
 /// A sound, or several one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Playback {
-    /// Its id.
+    /// Its id, which another one may have as well.
     pub id: Rc<str>,
+    /// By what it is known here: its id, where no other one had that.
+    pub key: Rc<str>,
     /// Who hears it.
     pub target: Target,
     /// What is played: `sound:hello`, `number:42` and so on.
@@ -133,6 +147,7 @@ impl Playback {
     /// One that waits for its turn.
     pub fn new(id: Rc<str>, target: Target, media: Vec<String>) -> Self {
         Self {
+            key: id.clone(),
             id,
             target,
             media,
@@ -343,9 +358,15 @@ impl AudioSink for Gate {
 }
 
 impl Stasis {
-    /// A sound that plays or waits.
-    pub fn playback(&self, id: &str) -> Option<&Playback> {
-        self.playbacks.get(id)
+    /// A sound that plays or waits, by what it is known by here.
+    pub fn playback(&self, key: &str) -> Option<&Playback> {
+        self.playbacks.get(key)
+    }
+    /// The oldest of those of this id.
+    pub fn playback_named(&self, id: &str) -> Option<&Playback> {
+        let again: Rc<str> = format!("{id}{AGAIN}").into();
+        let later = || self.playbacks.range(again..).map(|(_, found)| found);
+        self.playbacks.get(id).or_else(|| later().next().filter(|found| *found.id == *id))
     }
     /// All sounds that play or wait.
     pub fn playbacks(&self) -> impl Iterator<Item = &Playback> {
@@ -373,18 +394,20 @@ impl Stasis {
 }
 
 impl Core {
-    /// Keeps a sound that waits for its turn.
+    /// Keeps a sound that waits for its turn, and gives it what it is known by where its id is taken.
     ///
-    /// Errors: there is one of this id (`Conflict`), or there are too many (`Internal`).
-    pub fn stasis_add_playback(&mut self, playback: Playback) -> Result<(), StasisError> {
-        if self.stasis.playbacks.contains_key(&playback.id) {
-            return Err(StasisError::Conflict("Playback ID already exists".into()));
-        }
+    /// Errors: there are too many (`Internal`).
+    pub fn stasis_add_playback(&mut self, mut playback: Playback) -> Result<Playback, StasisError> {
         if self.stasis.playbacks.len() >= PLAYBACKS_MAX {
             return Err(StasisError::full());
         }
-        self.stasis.playbacks.insert(playback.id.clone(), playback);
-        Ok(())
+        if self.stasis.playbacks.contains_key(&playback.key) {
+            // Among others of its id the oldest comes first.
+            let serial = self.next_serial();
+            playback.key = format!("{}{AGAIN}{serial:016x}", playback.id).into();
+        }
+        self.stasis.playbacks.insert(playback.key.clone(), playback.clone());
+        Ok(playback)
     }
     /// A sound is so far; watchers hear of its beginning and of each that follows in it.
     pub fn stasis_playback(&mut self, id: &str, at: usize, state: PlaybackState) {
@@ -556,7 +579,7 @@ impl Core {
         }
         let Some(own) = self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone())) else { return };
         let plays = self.stasis.playbacks.values().filter(|playback| playback.target == own);
-        for play in plays.map(|playback| playback.id.clone()).collect::<Vec<_>>() {
+        for play in plays.map(|playback| playback.key.clone()).collect::<Vec<_>>() {
             self.stasis_end_playback(&play, PlaybackState::Failed);
         }
         let recordings = self.stasis.recordings.values().filter(|recording| recording.target == own);

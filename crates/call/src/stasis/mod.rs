@@ -9,6 +9,7 @@ mod guests;
 mod inbox;
 mod media;
 mod notices;
+mod offer;
 mod pair;
 mod route;
 mod wait;
@@ -20,12 +21,12 @@ use std::sync::Arc;
 
 use base::{BridgeId, ChannelId};
 
-use crate::{ChanEvent, Core, Notice, Progress};
+use crate::{ChanEvent, ChanState, Core, Notice, Progress};
 
 pub use apps::{APP_NAME_BYTES_MAX, APPS_MAX, Application, FILTER_MAX, SUBSCRIPTIONS_MAX, Topic};
 pub use bridges::{
-    BRIDGES_MAX, BridgeKind, BridgeMember, ID_BYTES_MAX, MEMBERS_MAX, NewBridge, ProgramBridge, ROOM_PREFIX,
-    is_room_of_programs,
+    BRIDGE_VARIABLES_MAX, BRIDGES_MAX, BridgeKind, BridgeMember, ID_BYTES_MAX, MEMBERS_MAX, NewBridge,
+    ProgramBridge, ROOM_PREFIX, ToldVariable, is_room_of_programs,
 };
 pub use guests::GuestKind;
 pub use inbox::{Digits, ORDERS_MAX, Order, Placing, WORKS_MAX, Work};
@@ -34,6 +35,7 @@ pub use media::{
     RECORDINGS_MAX, RecordingState, TakeFile, Target,
 };
 pub use notices::{BridgeView, MediaChange, StasisNotice};
+pub use offer::BROADCAST_MS_MAX;
 pub use wait::Tended;
 
 /// Why something that a program asked for is not done; each kind is a status of HTTP.
@@ -41,6 +43,8 @@ pub use wait::Tended;
 pub enum StasisError {
     /// 400: what was asked makes no sense.
     BadRequest(Cow<'static, str>),
+    /// 403: it has not got what is asked for.
+    Forbidden(Cow<'static, str>),
     /// 404: there is no such thing.
     NotFound(Cow<'static, str>),
     /// 409: it is in a state in which that cannot be.
@@ -58,6 +62,7 @@ impl StasisError {
     pub fn status(&self) -> u16 {
         match self {
             Self::BadRequest(_) => 400,
+            Self::Forbidden(_) => 403,
             Self::NotFound(_) => 404,
             Self::Conflict(_) => 409,
             Self::Precondition(_) => 412,
@@ -69,6 +74,7 @@ impl StasisError {
     pub fn text(&self) -> &str {
         match self {
             Self::BadRequest(text)
+            | Self::Forbidden(text)
             | Self::NotFound(text)
             | Self::Conflict(text)
             | Self::Precondition(text)
@@ -123,6 +129,8 @@ pub struct Stasis {
     pub(crate) bridges: BTreeMap<Rc<str>, ProgramBridge>,
     pub(crate) playbacks: BTreeMap<Rc<str>, Playback>,
     pub(crate) recordings: BTreeMap<Rc<str>, LiveRecording>,
+    /// Channels that are offered to programs, and the program that has claimed each.
+    offers: BTreeMap<ChannelId, Option<Rc<str>>>,
     /// Files of recordings that are over and that are being completed, by the names of these.
     finishing: Vec<(Rc<str>, Arc<Progress>)>,
     /// Bridges of calls that are rooms of programs, until those who are told of bridges have heard that they are gone.
@@ -160,6 +168,16 @@ impl Core {
         let id = self.stasis_channel(uniqueid)?;
         self.stasis_stays(id)?;
         Ok(id)
+    }
+    /// The same of one that is so far that something can be done to it: it was answered, or it is an incoming call.
+    pub fn stasis_ready(&self, uniqueid: &str) -> Result<ChannelId, StasisError> {
+        let id = self.stasis_visitor(uniqueid)?;
+        match self.get(id).map(|channel| channel.state) {
+            Some(ChanState::Down | ChanState::Reserved | ChanState::Ringing) => {
+                Err(StasisError::Precondition("Channel in invalid state".into()))
+            }
+            _ => Ok(id),
+        }
     }
     /// Whether a channel is in a program's hands and was not sent on.
     pub fn stasis_stays(&self, id: ChannelId) -> Result<(), StasisError> {
@@ -220,8 +238,30 @@ impl Core {
             self.stasis.forget_if_idle(&visit.app);
         }
     }
-    /// Two channels have changed places: a program that had one of them has the other from here on, and the story at the
-    /// place goes on.
+    /// Two channels change places: a program that had one of them hears that it has the other from here on, which comes with
+    /// no word of its own. The story at the place goes on.
+    pub(crate) fn stasis_takes_places(&mut self, a: ChannelId, b: ChannelId) {
+        for (place, left) in [(a, b), (b, a)] {
+            let Some(visit) = self.stasis.visits.get_mut(&place) else { continue };
+            visit.args.clear();
+            let app = visit.app.to_string();
+            // Who was there shows where it was, and who has come where it was called, unless its own story wants that yet.
+            if self.get(left).is_some_and(|channel| !channel.has_pbx) {
+                let places = [place, left].map(|id| self.get(id).map(|channel| channel.location.clone()));
+                let shown = self.get(place).map(|channel| (channel.app, channel.app_data.clone()));
+                if let ([Some(here), Some(there)], Some((own_app, data))) = (places, shown) {
+                    if let Some(channel) = self.get_mut(left) {
+                        (channel.location, channel.app, channel.app_data) = (here, own_app, data);
+                    }
+                    if let Some(channel) = self.get_mut(place) {
+                        (channel.location, channel.app, channel.app_data) = (there, "Stasis", app);
+                    }
+                }
+            }
+            self.stasis_tell_start(place, Some(left));
+        }
+    }
+    /// The same once they have.
     pub(crate) fn stasis_exchanged(&mut self, a: ChannelId, b: ChannelId) {
         if !self.stasis.visits.contains_key(&a) && !self.stasis.visits.contains_key(&b) {
             return;
@@ -233,14 +273,7 @@ impl Core {
                 Some(StasisNotice::BridgeLeft { bridge, channel: core.snapshot(left)? })
             });
         }
-        for (place, left) in places {
-            self.stasis_tell(|core| {
-                let app = core.stasis.visits.get(&place)?.app.clone();
-                Some(StasisNotice::End { app, channel: core.snapshot(left)? })
-            });
-        }
-        for (place, left) in places {
-            self.stasis_tell_start(place, Some(left));
+        for (place, _) in places {
             self.stasis_tell(|core| {
                 let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
                 Some(StasisNotice::BridgeEntered { bridge, channel: core.snapshot(place)? })
@@ -251,6 +284,15 @@ impl Core {
         let uniqueid = |id| self.get(id).map(|channel| Target::Channel(channel.uniqueid.clone()));
         if let Some((one, other)) = uniqueid(a).zip(uniqueid(b)) {
             self.stasis.swap_targets(&one, &other);
+        }
+    }
+    /// The last word of it: whoever was there is the program's no more.
+    pub(crate) fn stasis_left_places(&mut self, a: ChannelId, b: ChannelId) {
+        for (place, left) in [(a, b), (b, a)] {
+            self.stasis_tell(|core| {
+                let app = core.stasis.visits.get(&place)?.app.clone();
+                Some(StasisNotice::End { app, channel: core.snapshot(left)? })
+            });
         }
     }
     /// A program follows a channel that it has made, from what is told of it next on.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{BridgeKind, LiveRecording, Playback};
-use crate::Snapshot;
+use crate::{Snapshot, TextMessage, VideoChoice};
 
 /// What happened to a sound or a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,12 @@ pub struct BridgeView {
     pub channels: Vec<Rc<str>>,
     /// When it was made, microseconds since the Unix epoch.
     pub created_wall: i64,
+    /// How whose video is seen is chosen.
+    pub video: VideoChoice,
+    /// UNIQUEID of the channel whose video that is, where a program has named it.
+    pub video_source: Option<Rc<str>>,
+    /// Variables that are told with it.
+    pub variables: Vec<(String, String)>,
 }
 
 /// Something that happened to what programs have.
@@ -98,6 +104,36 @@ pub enum StasisNotice {
     BridgeCreated(BridgeView),
     /// A bridge is gone.
     BridgeDestroyed(BridgeView),
+    /// Somebody has sent a text outside of calls, of whom programs want to hear.
+    Text {
+        /// Technology and name of whoever has sent it.
+        endpoint: (&'static str, String),
+        /// The text, and what came with it.
+        message: Box<TextMessage>,
+    },
+    /// A channel is offered to programs.
+    Offered {
+        /// Those.
+        apps: Vec<Rc<str>>,
+        /// The channel.
+        channel: Snapshot,
+    },
+    /// One of them has claimed it.
+    Claimed {
+        /// All of them.
+        apps: Vec<Rc<str>>,
+        /// The channel.
+        channel: Snapshot,
+        /// Which.
+        winner: Rc<str>,
+    },
+    /// The video of another channel is seen in a bridge.
+    VideoSource {
+        /// The bridge after that.
+        bridge: BridgeView,
+        /// UNIQUEID of the channel whose video was seen before.
+        old: Option<Rc<str>>,
+    },
     /// A channel entered a bridge.
     BridgeEntered {
         /// The bridge, the channel in it.

@@ -61,8 +61,9 @@ impl<'a> Subject<'a> {
             Notice::DialBegin { caller, dest, .. }
             | Notice::DialState { caller, dest, .. }
             | Notice::DialEnd { caller, dest, .. } => Self::several([caller.as_ref(), Some(dest)]),
-            Notice::BlindTransfer { transferer, transferee, .. } => {
-                Self::several([Some(&**transferer), Some(&**transferee)])
+            Notice::BlindTransfer { transferer, transferee, replacement, bridge, .. } => {
+                let channels = [Some(&**transferer), transferee.as_deref(), replacement.as_deref()];
+                Self { bridge: Some(Cow::Borrowed(&*bridge.uid)), ..Self::several(channels) }
             }
             Notice::AttendedTransfer { transferer, second, transferee, target, .. } => Self::several([
                 Some(&**transferer),
@@ -92,8 +93,16 @@ impl<'a> Subject<'a> {
             | StasisNotice::BridgeLeft { bridge, channel } => {
                 Self { bridge: Some(Cow::Borrowed(&*bridge.id)), channels: vec![channel], ..Self::default() }
             }
+            StasisNotice::VideoSource { bridge, .. } => {
+                Self { bridge: Some(Cow::Borrowed(&*bridge.id)), ..Self::default() }
+            }
+            StasisNotice::Text { endpoint: (tech, resource), .. } => {
+                Self { endpoint: Some((tech, resource)), ..Self::default() }
+            }
             // Told to one program, whatever others listen to.
             StasisNotice::Followed { .. }
+            | StasisNotice::Offered { .. }
+            | StasisNotice::Claimed { .. }
             | StasisNotice::Start { .. }
             | StasisNotice::End { .. }
             | StasisNotice::Replaced { .. }
@@ -165,6 +174,9 @@ impl Stasis {
             StasisNotice::End { app, channel } => {
                 self.unfollow(app, &Topic::Channel(channel.uniqueid.to_string()));
                 self.there(app)
+            }
+            StasisNotice::Offered { apps, .. } | StasisNotice::Claimed { apps, .. } => {
+                apps.iter().flat_map(|app| self.there(app)).collect()
             }
             StasisNotice::Replaced { app } | StasisNotice::MoveFailed { app, .. } => self.there(app),
             StasisNotice::BridgeEntered { bridge, channel } => {

@@ -76,7 +76,20 @@ impl SipDriver {
         let context = [&endpoint.message_context, &endpoint.context];
         let context = context.into_iter().find(|context| !context.is_empty()).cloned().unwrap_or_default();
         let exten = exten_of(&view, self.config.ignore_user_options);
+        // Who listens is a destination, whatever the dialplan has.
+        let is_heard = core.stasis_hears_of("PJSIP", &endpoint.name);
+        if is_heard {
+            let told = told(&view, incoming.source, &endpoint);
+            core.stasis_tell_text(("PJSIP", endpoint.name.to_string()), told);
+        }
         if (core.reach)(core, &context, &exten, "") != Reach::Whole {
+            if is_heard {
+                // A retransmission finds its transaction, and is not told again.
+                let Ok(request) = self.stack.accept(&incoming, core.now) else { return };
+                let answer = Answer::new(202);
+                self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+                return;
+            }
             let line = format!(
                 "message from '{}' to '{exten}' refused: no such extension in '{context}'",
                 endpoint.name
@@ -209,7 +222,13 @@ impl SipDriver {
         self.reach(core, &Target { endpoint: only, uri: None, number: None }).ok()
     }
     /// From of a message: what the dialplan said of it, unless the endpoint has its own.
-    fn message_from(&self, from: &str, own_user: &str, own_domain: &str, own_host: &str) -> String {
+    pub(crate) fn message_from(
+        &self,
+        from: &str,
+        own_user: &str,
+        own_domain: &str,
+        own_host: &str,
+    ) -> String {
         let (name, user, host) = parts_of(from);
         let first = |options: [&str; 3]| {
             options.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned()
@@ -235,6 +254,25 @@ fn parts_of(text: &str) -> (String, String, String) {
 fn bare(uri: &Uri<'_>, scheme: &str) -> String {
     let (user, host) = (identity::text(&uri.user_decoded()), identity::text(uri.host.as_bytes()));
     if user.is_empty() { format!("{scheme}:{host}") } else { format!("{scheme}:{user}@{host}") }
+}
+
+/// What a destination names, without its technology and without a display name.
+pub(crate) fn resource_of(destination: &str) -> String {
+    let resource = destination.strip_prefix("pjsip:").unwrap_or(destination).trim();
+    match NameAddr::parse(resource.as_bytes()) {
+        Some(address) if resource.contains('<') => identity::text(address.uri.as_bytes()),
+        _ => resource.to_owned(),
+    }
+}
+
+/// What programs learn of a message: as the dialplan, but for whom it was sent to, and who the endpoint is called.
+fn told(message: &Message<'_>, source: Flow, endpoint: &super::config::Endpoint) -> TextMessage {
+    let mut told = read(message, source, endpoint);
+    if let Some(uri) = message.request_uri() {
+        told.to = bare(&uri, "pjsip");
+    }
+    told.set("PJSIP_ENDPOINT", "", false);
+    told
 }
 
 /// What the dialplan learns of a message.

@@ -70,7 +70,7 @@ pub use history::{
 };
 pub use lookup::{Directory, Learned, Lookup};
 pub use message::TEXT_BYTES_MAX;
-pub use outside::NotifyTo;
+pub use outside::{NotifyTo, Refer};
 pub use passed::{AUDIO_STREAMS_MAX, VIDEO_STREAMS_MAX, VideoSettings};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};

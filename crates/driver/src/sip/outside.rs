@@ -65,6 +65,21 @@ pub enum NotifyTo<'a> {
     Channel(&'a str),
 }
 
+/// Whom somebody is asked to call, outside of any call.
+#[derive(Debug, Clone, Copy)]
+pub struct Refer<'a> {
+    /// From whom the wish is.
+    pub from: &'a str,
+    /// A URI, or an endpoint.
+    pub refer_to: &'a str,
+    /// An endpoint is to be called by us.
+    pub to_self: bool,
+    /// The name of whoever is to be called; empty: none.
+    pub display_name: &'a str,
+    /// Further headers.
+    pub headers: &'a [(String, String)],
+}
+
 impl SipDriver {
     /// Sends a NOTIFY by hand. `lines` are its headers; `Content` is a line of its body, `Content-Type` the body's type.
     /// How many left; `None` when nobody of that name is known.
@@ -140,6 +155,41 @@ impl SipDriver {
             sent += usize::from(self.send_outside(core, &endpoint, route, &request));
         }
         Some(sent)
+    }
+
+    /// Asks whoever `to` names to call somebody else, outside of any call (RFC 3515). `refer_to` is a URI or an endpoint,
+    /// whose contact is told, or with `to_self` its name here. `false`: nobody could be asked, or is to be called.
+    pub fn send_refer(&mut self, core: &mut Core, to: &str, refer: &Refer<'_>) -> bool {
+        let resource = super::message::resource_of(to);
+        let Ok(target) = self.target(&resource) else { return false };
+        let endpoint = target.endpoint.clone();
+        let Ok(route) = self.reach(core, &target) else { return false };
+        let host = self.own_host(route.flow);
+        let wanted = super::message::resource_of(refer.refer_to.trim());
+        let wanted = wanted.strip_prefix("PJSIP/").unwrap_or(&wanted).to_owned();
+        let called = if wanted.starts_with("sip:") || wanted.starts_with("sips:") {
+            wanted
+        } else {
+            let Ok(other) = self.target(&wanted) else { return false };
+            match refer.to_self {
+                true => format!("sip:{wanted}@{host}"),
+                false => match self.reach(core, &other) {
+                    Ok(route) => route.uri,
+                    Err(_) => return false,
+                },
+            }
+        };
+        let from = self.message_from(refer.from, &endpoint.from_user, &endpoint.from_domain, &host);
+        let name = match refer.display_name {
+            "" => String::new(),
+            name => format!("\"{}\" ", name.replace(['"', '\\'], "")),
+        };
+        let called = format!("{name}<{called}>");
+        let mut headers: Vec<Header<'_>> = vec![("Refer-To", &called), ("Referred-By", &from)];
+        let free = refer.headers.iter().filter(|(name, _)| super::ask::is_free_header(name));
+        headers.extend(free.map(|(name, value)| (name.as_str(), value.as_str())));
+        let request = Request { method: Method::Refer, from: from.clone(), headers: &headers, body: None };
+        self.send_outside(core, &endpoint, route, &request)
     }
 
     /// Every contact of an endpoint's AORs that may be reached, registered and fixed ones, with its AOR.

@@ -243,6 +243,16 @@ impl SipDriver {
                 if !lives(second) {
                     return Err(481);
                 }
+                // A bridge of a program keeps its places: nobody is moved into it, nor out of it.
+                let is_program = |id| core.stasis_bridge_of(id).is_some();
+                if is_program(channel) {
+                    return coupled(core, [channel, second]).ok_or(404);
+                }
+                if is_program(second) {
+                    let talks = core.get(channel).is_some_and(|channel| channel.bridge.is_some());
+                    let places = if talks { [channel, second] } else { [second, channel] };
+                    return Ok(Plan::Coupled { places });
+                }
                 return match (peer, peer_of(core, second)) {
                     (Some(newcomer), _) => Ok(Plan::Attended { place: second, newcomer, second }),
                     (None, Some(newcomer)) => Ok(Plan::Attended { place: channel, newcomer, second }),
@@ -570,8 +580,10 @@ fn blind(
         let bridge = core.get(transferer)?.bridge?;
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,
-            transferee: core.snapshot(transferee).map(Box::new)?,
+            transferee: core.snapshot(transferee).map(Box::new),
+            replacement: None,
             bridge: core.bridge_snapshot(bridge)?,
+            members: core.bridge_uniqueids(bridge),
             external: true,
             to: (to.context.clone(), to.exten.clone()),
         })

@@ -20,6 +20,8 @@ fn snapshot(name: &str, uniqueid: &str, linkedid: &str) -> Snapshot {
         app: "",
         app_data: String::new(),
         tech_cause: None,
+        rdnis: String::new(),
+        reported: std::collections::BTreeSet::new(),
     }
 }
 

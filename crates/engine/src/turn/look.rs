@@ -12,6 +12,8 @@ use crate::telemetry::Traces;
 const LOAD_EVERY: Duration = Duration::from_secs(5);
 /// How often the workers' is, over which they measure it, while there are calls that `maxbusy` may refuse.
 const BUSY_EVERY: Duration = Duration::from_secs(1);
+/// How often streams are asked for their totals.
+const QUALITY_EVERY: Duration = Duration::from_secs(1);
 /// How often recordings are asked whether they can be written.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// After this long without it, a want of descriptors is worth another line.
@@ -72,6 +74,19 @@ impl Engine {
         let least = loads.workers().map(|load| load.busy_permille).min().unwrap_or(0);
         core.admission.set_busy(least as u32, calls);
         self.busy_at = Some(now + BUSY_EVERY);
+    }
+
+    /// Asks how calls fare, while somebody watches who is told at their ends.
+    pub(super) fn ask_quality(&mut self, now: Instant) {
+        if self.quality_at.is_some_and(|at| at > now) {
+            return;
+        }
+        let mut core = self.site.shard.core.borrow_mut();
+        let asks = core.watched && core.call_count() > 0;
+        self.quality_at = asks.then_some(now + QUALITY_EVERY);
+        if asks {
+            core.ask_quality();
+        }
     }
 
     /// Ends recordings that cannot be written, once in a while and as long as there are any.

@@ -18,7 +18,7 @@ options! {
     min_word_length: Int<0, 600_000> = "100", "Milliseconds of sound below which it is no word.";
     maximum_word_length: Int<1, 600_000> = "5000", "Milliseconds of a word beyond which it is a machine.";
     between_words_silence: Int<0, 600_000> = "50", "Milliseconds of silence that part words.";
-    maximum_number_of_words: Int<1, 10_000> = "2", "Words by which it is a machine.";
+    maximum_number_of_words: Int<1, 10_000> = "2", "More words are a machine.";
     @recognised {}
 }
 

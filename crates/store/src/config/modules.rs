@@ -70,6 +70,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_saycounted", &[A("SayCountedNoun"), A("SayCountedAdj")]),
     ("app_setcallerid", &[A("SetCallerPres")]),
     ("app_stasis", &[A("Stasis")]),
+    ("app_stasis_broadcast", &[A("StasisBroadcast")]),
     ("app_sayunixtime", &[A("SayUnixTime"), A("DateTime")]),
     ("app_mf", &[A("ReceiveMF"), A("SendMF")]),
     ("app_senddtmf", &[A("SendDTMF")]),

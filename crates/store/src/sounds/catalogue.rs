@@ -13,7 +13,7 @@ use super::mp3;
 use include_dir::{Dir, include_dir};
 
 /// The bundled prompts and music; origin and licence in `assets/README.md`.
-static BUNDLED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets");
+pub(super) static BUNDLED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets");
 
 /// Longest sound file that is read whole, bytes: an hour and a half of 8 kHz linear.
 const FILE_BYTES_MAX: u64 = 96 << 20;

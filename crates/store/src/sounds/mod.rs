@@ -4,6 +4,7 @@
 //! answers are taken in when the shard is woken. Tones are rendered in place: they are arithmetic.
 
 mod catalogue;
+mod index;
 mod kept;
 mod mp3;
 mod program;
@@ -23,6 +24,7 @@ use call::{ClipAnswer, ClipWant, Library, MusicAnswer};
 
 pub(crate) use catalogue::extensions;
 pub use catalogue::{Catalogue, MusicList, MusicOrder, speech};
+pub use index::Listed;
 pub use program::Program;
 pub use recorder::{Recordings, Told};
 pub use speech::{Speaker, TEXT_BYTES_MAX};
@@ -78,6 +80,8 @@ pub struct Sounds {
     coded: Coded,
     coders: Arc<codec::Coders>,
     clock: u64,
+    /// Folders of prompts.
+    folders: Vec<PathBuf>,
     /// Classes that programs play, and those of them that run.
     programs: HashMap<String, Program>,
     running: HashMap<String, program::Running>,
@@ -104,7 +108,7 @@ impl Sounds {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let (coded, coders) = (catalogue.coders.coded(), catalogue.coders.clone());
-        let programs = programs(&catalogue);
+        let (programs, folders) = (programs(&catalogue), catalogue.folders.clone());
         let (tell, told) = sync_channel(FAULTS_MAX);
         let (jobs, inbox) = sync_channel(REQUESTS_MAX);
         let (outbox, done) = sync_channel(REQUESTS_MAX);
@@ -130,6 +134,7 @@ impl Sounds {
             coded,
             coders,
             clock: 0,
+            folders,
             programs,
             running: HashMap::new(),
             told,
@@ -142,6 +147,7 @@ impl Sounds {
         self.coded = catalogue.coders.coded();
         self.coders = catalogue.coders.clone();
         self.programs = programs(&catalogue);
+        self.folders.clone_from(&catalogue.folders);
         // Those that are called as before go on; whoever hears another one hears nothing more until it is held anew.
         let programs = &self.programs;
         self.running.retain(|class, running| programs.get(class) == Some(&running.program));
@@ -154,6 +160,10 @@ impl Sounds {
         }
         self.tones.clear();
         self.zones = zones;
+    }
+    /// All prompts that there are. Folders are read, which takes its time.
+    pub fn listed(&self) -> Listed {
+        index::listed(&self.folders)
     }
     /// Takes in what the thread has finished; whether there was anything.
     pub fn take_in(&mut self) -> bool {

@@ -86,6 +86,11 @@ const TYPES: &[&str] = &[
     "acl",
 ];
 
+/// Names and defaults of the options of a type of objects.
+pub fn options_of(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    rows().into_iter().filter(move |row| row.section == kind).map(|row| (row.name, row.default))
+}
+
 /// Options of every type, for the manual.
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = [
