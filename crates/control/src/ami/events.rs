@@ -399,7 +399,10 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         }),
         Notice::Hangup { channel: of, cause } => plain("Hangup", of)
             .with(|m| tech_cause(m.field("Cause", cause.0).field("Cause-txt", cause.text()), of)),
-        Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), name, fields),
+        Notice::UserEvent { channel: of, name, fields } => user_event(of.as_ref(), None, name, fields),
+        Notice::ProgramEvent { channel: of, bridge, name, fields } => {
+            user_event(Some(of), bridge.as_ref(), name, fields)
+        }
         Notice::DialBegin { caller, dest, dial_string } => {
             dial("DialBegin", caller.as_ref(), dest).with(|m| m.field("DialString", dial_string))
         }
@@ -426,10 +429,14 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             m.field("Success", "Yes").field("Id", id)
         }),
         Notice::Rtcp { channel: of, local, report } => rtcp(of, *local, report),
-        Notice::BlindTransfer { transferer, transferee, bridge: of, external, to } => {
+        Notice::BlindTransfer { transferer, transferee, bridge: of, external, to, .. } => {
             Event::new("BlindTransfer").with(|m| {
                 let m = channel(m.field("Result", "Success"), "Transferer", transferer);
-                bridge(channel(m, "Transferee", transferee), of)
+                let m = match transferee {
+                    Some(transferee) => channel(m, "Transferee", transferee),
+                    None => m,
+                };
+                bridge(m, of)
                     .field("IsExternal", yes_no(*external))
                     .field("Context", &to.0)
                     .field("Extension", &to.1)
@@ -802,6 +809,7 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
         | Notice::MusicOnHoldStart { channel: of, .. }
         | Notice::SoftHangup { channel: of, .. }
         | Notice::HangupRequest { channel: of, .. }
+        | Notice::ProgramEvent { channel: of, .. }
         | Notice::Hangup { channel: of, .. } => (Some(of), None),
         Notice::VarSet { channel, .. } | Notice::UserEvent { channel, .. } => (channel.as_ref(), None),
         Notice::Queue { caller, member, .. } => (caller.as_deref(), member.as_deref()),
@@ -857,12 +865,18 @@ fn escaped(value: &str) -> String {
     })
 }
 
-fn user_event(of: Option<&Snapshot>, name: &str, fields: &[(String, String)]) -> Event {
+fn user_event(
+    of: Option<&Snapshot>,
+    within: Option<&BridgeSnapshot>,
+    name: &str,
+    fields: &[(String, String)],
+) -> Event {
     Event::new("UserEvent").with(|m| {
         let m = match of {
             Some(of) => channel(m, "", of),
             None => m,
         };
+        let m = bridge_within(m, "", within);
         fields.iter().fold(m.field("UserEvent", name), |m, (key, value)| m.field(key, value))
     })
 }

@@ -1,8 +1,9 @@
 //! One request on its way to its operation: its parameters, checked by the rows of the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use call::stasis::ToldVariable;
 use serde_json::Value;
 
 use super::sockets::Sockets;
@@ -31,6 +32,8 @@ pub(crate) struct Asked<'a> {
     /// Whoever asks may change nothing.
     pub read_only: bool,
     values: BTreeMap<&'static str, Vec<String>>,
+    /// Parameters that were said.
+    given: BTreeSet<&'static str>,
     /// The object of the body; null without one.
     pub body: Value,
 }
@@ -44,6 +47,7 @@ impl<'a> Asked<'a> {
         Given { in_path, in_query, body }: Given,
     ) -> Result<Self, Fault> {
         let mut values: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+        let mut said = BTreeSet::new();
         for param in operation.params {
             let mut given: Vec<String> = match param.place {
                 Place::Path => in_path
@@ -63,7 +67,7 @@ impl<'a> Asked<'a> {
                 }
             };
             if param.many {
-                given = given.iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
+                given = given.iter().flat_map(|list| items(list)).map(str::to_owned).collect();
                 given.retain(|item| !item.is_empty());
             } else {
                 given.truncate(1);
@@ -71,22 +75,20 @@ impl<'a> Asked<'a> {
             if given.len() > ITEMS_MAX {
                 return Err(Fault::bad(format!("{} has too many values", param.name)));
             }
-            if given.is_empty() {
+            if !given.is_empty() {
+                said.insert(param.name);
+            } else {
                 given.extend(param.default.map(str::to_owned));
             }
             if param.required && given.iter().all(String::is_empty) {
-                let text = match param.name {
-                    "endpoint" => "Endpoint must be specified".to_owned(),
-                    name => format!("{name} is required"),
-                };
-                return Err(Fault::bad(text));
+                return Err(Fault::bad(missing(operation, param.name)));
             }
             for value in &given {
                 check(param, value)?;
             }
             values.insert(param.name, given);
         }
-        Ok(Self { site, sockets, facts, read_only: false, values, body })
+        Ok(Self { site, sockets, facts, read_only: false, values, given: said, body })
     }
     /// A parameter, when it is there and says something.
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -95,6 +97,10 @@ impl<'a> Asked<'a> {
     /// A parameter that the table says must be there.
     pub fn need(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
+    }
+    /// Whether a parameter was said, and not only its default holds.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
     /// A list.
     pub fn all(&self, name: &str) -> Vec<String> {
@@ -107,6 +113,36 @@ impl<'a> Asked<'a> {
     /// A choice of two.
     pub fn is(&self, name: &str) -> bool {
         self.get(name).is_some_and(|word| truth(word) == Some(true))
+    }
+    /// Variables of an object in the body: texts, or objects that say whether they are told with what has them
+    /// (`{"variables": {"A": "1", "B": {"value": "2", "report_events": true}}}`).
+    pub fn variables(&self) -> Result<Vec<(String, ToldVariable)>, Fault> {
+        let bad = || Fault::bad("Only string values in the 'variables' object allowed");
+        let found = match self.body.get("variables") {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Object(found)) if found.len() <= ITEMS_MAX => found,
+            Some(_) => return Err(bad()),
+        };
+        let one = |(name, value): (&String, &Value)| {
+            let told = match value {
+                Value::String(text) => ToldVariable { value: text.clone(), is_told: None },
+                Value::Object(fields) => {
+                    let text = fields.get("value").and_then(Value::as_str).ok_or_else(bad)?;
+                    let is_told = match fields.get("report_events") {
+                        None | Some(Value::Null) => None,
+                        Some(told) => Some(told.as_bool().ok_or_else(bad)?),
+                    };
+                    ToldVariable { value: text.to_owned(), is_told }
+                }
+                _ => return Err(bad()),
+            };
+            let name = name.trim();
+            if name.is_empty() || name.contains('\0') || told.value.contains('\0') {
+                return Err(Fault::bad("Variable name is required"));
+            }
+            Ok((name.to_owned(), told))
+        };
+        found.iter().map(one).collect()
     }
     /// Names and values of an object in the body: `{"variables": {"A": "1"}}`.
     pub fn pairs(&self, name: &str) -> Result<Vec<(String, String)>, Fault> {
@@ -123,9 +159,40 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// The items of a list, cut at its commas but for those within parentheses: `A,CHANNEL(rtp,dest)`.
+fn items(list: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut found) = (0_usize, 0, Vec::new());
+    for (at, symbol) in list.char_indices() {
+        match symbol {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                found.extend(list.get(from..at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.extend(list.get(from..));
+    found
+}
+
 /// true and false, in the words of the field.
 pub(crate) fn truth(word: &str) -> Option<bool> {
     conf::boolean(word)
+}
+
+/// What is said of a parameter that is not there.
+pub(super) fn missing(operation: &Operation, name: &str) -> String {
+    match (operation.name, name) {
+        ("redirect", "endpoint") => "Required parameter 'endpoint' not provided.".to_owned(),
+        (_, "endpoint") => "Endpoint must be specified".to_owned(),
+        ("create", "app") => "Application must be specified".to_owned(),
+        (_, "variable") => "Variable name is required".to_owned(),
+        (_, "variables") => "Variable names are required".to_owned(),
+        (_, "dtmf") => "DTMF is required".to_owned(),
+        (_, name) => format!("{name} is required"),
+    }
 }
 
 fn check(param: &super::table::Param, value: &str) -> Result<(), Fault> {
@@ -137,7 +204,7 @@ fn check(param: &super::table::Param, value: &str) -> Result<(), Fault> {
         return Ok(());
     }
     match param.kind {
-        Kind::Int => {
+        Kind::Int | Kind::Long => {
             let number: i64 = value.trim().parse().map_err(|_| Fault::bad(format!("{name} is no number")))?;
             if let Some((low, high)) = param.range
                 && !(low..=high).contains(&number)

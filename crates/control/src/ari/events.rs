@@ -129,16 +129,17 @@ fn of_bridge(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
             "ChannelLeftBridge",
             json!({ "bridge": view.plain_bridge(bridge), "channel": view.channel(channel) }),
         ),
-        Notice::BlindTransfer { transferer, transferee, bridge, external, to } => {
-            let event = json!({
+        Notice::BlindTransfer { transferer, transferee, replacement, bridge, members, external, to } => {
+            let mut event = json!({
                 "channel": view.channel(transferer),
-                "transferee": view.channel(transferee),
-                "bridge": view.plain_bridge(bridge),
+                "bridge": view.bridge_before(bridge, members),
                 "context": to.0,
                 "exten": to.1,
                 "result": "Success",
                 "is_external": external,
             });
+            put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
+            put(&mut event, "replace_channel", replacement.as_deref().map(|of| view.channel(of)));
             ("BridgeBlindTransfer", event)
         }
         Notice::AttendedTransfer { .. } => return attended(notice, view),
@@ -200,6 +201,31 @@ fn of_program(notice: &StasisNotice, view: &mut View<'_>) -> Option<Event> {
         }
         StasisNotice::BridgeCreated(of) => ("BridgeCreated", json!({ "bridge": view.bridge(of) })),
         StasisNotice::BridgeDestroyed(of) => ("BridgeDestroyed", json!({ "bridge": view.bridge(of) })),
+        StasisNotice::Text { endpoint: (tech, resource), message } => {
+            let variables = message.data.iter().map(|data| (data.name.clone(), Value::from(&*data.value)));
+            let variables: Map<String, Value> = variables.collect();
+            let mut event = json!({ "message": {
+                "from": message.from, "to": message.to, "body": message.body, "variables": variables,
+            } });
+            put(&mut event, "endpoint", view.endpoint(tech, resource));
+            ("TextMessageReceived", event)
+        }
+        StasisNotice::Offered { channel, .. } => {
+            let event = json!({
+                "channel": view.channel(channel),
+                "caller": channel.caller.number(),
+                "called": channel.location.exten,
+            });
+            ("CallBroadcast", event)
+        }
+        StasisNotice::Claimed { channel, winner, .. } => {
+            ("CallClaimed", json!({ "channel": view.channel(channel), "winner_app": &**winner }))
+        }
+        StasisNotice::VideoSource { bridge, old } => {
+            let mut event = json!({ "bridge": view.bridge(bridge) });
+            put(&mut event, "old_video_source_id", old.as_deref().map(Value::from));
+            ("BridgeVideoSourceChanged", event)
+        }
         StasisNotice::BridgeEntered { bridge, channel } => (
             "ChannelEnteredBridge",
             json!({ "bridge": view.bridge(bridge), "channel": view.channel(channel) }),
@@ -257,7 +283,7 @@ fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     let kind = match (link, target) {
         (Some(_), _) => "link",
         (None, Some(_)) => "bridge",
-        (None, None) => "app",
+        (None, None) => "application",
     };
     let mut event = json!({
         "transferer_first_leg": view.channel(transferer),

@@ -44,7 +44,7 @@ pub use table::{Kind, Method, Operation, Param, Place, operations};
 use asked::{Asked, Given};
 use auth::Caller;
 use sockets::{Connected, Sockets};
-use table::{Answer, Fault, Route, route};
+use table::{Answer, Fault, NOT_READ, Route, methods, route};
 use view::{Facts, View};
 
 /// Where the interface is, below the prefix of http.conf.
@@ -159,7 +159,10 @@ impl Ari {
             Ok(Outcome::Plain(answer)) => http.answer(connection, answer, out),
             Ok(Outcome::Recording(name)) => http.send_recording(connection, name, out),
             Err(fault) => {
-                let answer = self.spelt(&request, fault.0, Some(&fault.json()), "");
+                let mut answer = self.spelt(&request, fault.0, Some(&fault.json()), "");
+                if fault.1 == NOT_READ {
+                    answer.status = "500 Error With Function";
+                }
                 http.answer(connection, answer, out);
             }
         }
@@ -207,8 +210,13 @@ impl Ari {
             let variables = &snapshot.ari.general.channelvars;
             let mut view =
                 View { site: &site, core: &core, facts: &mut self.facts, variables, zone: zone.clone() };
-            let events = events::events_of(notice, &mut view);
+            let mut events = events::events_of(notice, &mut view);
             let stamp = view.moment(core.services.wall.now_micros());
+            drop(core);
+            if std::mem::take(&mut self.facts.asks) {
+                events.iter_mut().for_each(|(_, event)| view::ask_functions(&site, event));
+            }
+            let core = site.shard.core.borrow();
             for (name, mut event) in events {
                 if let Some(fields) = event.as_object_mut() {
                     fields.insert("type".into(), Value::from(name));
@@ -244,6 +252,12 @@ impl Ari {
         if changes && !caller.by_key && self.is_foreign(request) {
             return Err(Fault::new(403, "the page that asks is not in allowed_origins"));
         }
+        let whole = request.path.trim_start_matches('/');
+        if let Some(without) = whole.strip_suffix('/').filter(|without| !without.is_empty()) {
+            let without = without.trim_end_matches('/');
+            let text = format!("ARI URLs do not end with a slash. Try /ari/{without}");
+            return Err(Fault::not_found(text));
+        }
         let parts = parts(&request.path)?;
         if let (Some(Method::Get), [first, file]) = (method, parts.as_slice())
             && first == "api-docs"
@@ -252,7 +266,10 @@ impl Ari {
         }
         let (operation, in_path) = match method.map(|method| route(method, &parts)) {
             Some(Route::Found(operation, in_path)) => (operation, in_path),
-            Some(Route::OtherMethods) | None => return Err(Fault::new(405, "Invalid method")),
+            Some(Route::OtherMethods) | None => {
+                let fault = Fault::new(405, "Invalid method");
+                return Ok(Outcome::Plain(self.spelt(request, 405, Some(&fault.json()), &allow(&parts))));
+            }
             Some(Route::Nowhere) => return Err(Fault::not_found("Resource not found")),
         };
         self.carry_out(request, &caller, operation, in_path, now)
@@ -265,8 +282,9 @@ impl Ari {
         in_path: Vec<(&'static str, String)>,
         now: Instant,
     ) -> Result<Outcome, Fault> {
-        let (in_query, body) = parameters(request)?;
         let site = self.site.clone();
+        let (in_query, body) = parameters(request)?;
+        ops::before(&site, operation, &in_path)?;
         let mut asked = Asked::new(
             &site,
             (&mut self.sockets, &mut self.facts),
@@ -280,13 +298,15 @@ impl Ari {
             return self.upgrade(request, caller, apps, all, now);
         }
         let answer = (operation.run)(&mut asked)?;
-        let (status, body) = match answer {
+        let (status, body, place) = match answer {
             Answer::Recording(name) => return Ok(Outcome::Recording(name)),
-            Answer::Nothing => (204, None),
-            Answer::Found(body) => (200, Some(body)),
-            Answer::Made(body) => (201, Some(body)),
+            Answer::Nothing => (204, None, None),
+            Answer::Found(body) => (200, Some(body), None),
+            Answer::Made(body, place) => (201, Some(body), Some(place)),
+            Answer::Accepted => (202, None, None),
         };
-        Ok(Outcome::Plain(self.spelt(request, status, body.as_ref(), "")))
+        let place = place.map(|place| format!("Location: /{PATH}{place}\r\n")).unwrap_or_default();
+        Ok(Outcome::Plain(self.spelt(request, status, body.as_ref(), &place)))
     }
     /// A connection becomes one for events.
     fn upgrade(
@@ -366,15 +386,15 @@ impl Ari {
         });
         tell(&site, &mut self.sockets, &event, [app].into_iter());
     }
-    /// The answer to a browser that asks whether a page may ask; the same for every path, to whoever.
+    /// The answer to whoever asks what may be done to a path, and to a browser that asks whether a page may ask.
     fn preflight(&self, request: &AriRequest) -> WebAnswer {
-        let allowed = "Allow: GET,POST,PUT,DELETE,OPTIONS\r\n";
-        let headers = if request.origin.is_some() && !self.is_foreign(request) {
-            "Access-Control-Allow-Methods: GET,POST,PUT,DELETE\r\nAccess-Control-Allow-Headers: Authorization,Content-Type\r\nAllow: GET,POST,PUT,DELETE,OPTIONS\r\n"
-        } else {
-            allowed
-        };
-        self.spelt(request, 204, None, headers)
+        let parts = parts(&request.path).unwrap_or_default();
+        let mut headers = allow(&parts);
+        if request.origin.is_some() && !self.is_foreign(request) {
+            headers.push_str(&headers.replacen("Allow", "Access-Control-Allow-Methods", 1));
+            headers.push_str("Access-Control-Allow-Headers: Authorization,Content-Type\r\n");
+        }
+        self.spelt(request, 204, None, &headers)
     }
     /// Whether a page asks that lies elsewhere and is not among those that may.
     fn is_foreign(&self, request: &AriRequest) -> bool {
@@ -458,6 +478,12 @@ fn tell<'a>(site: &Site, sockets: &mut Sockets, event: &Value, apps: impl Iterat
     }
 }
 
+/// The header that says what may be done to a path.
+fn allow(parts: &[String]) -> String {
+    let all = methods(parts).into_iter().map(|method| format!(",{}", method.name())).collect::<String>();
+    format!("Allow: OPTIONS{all}\r\n")
+}
+
 /// The parts of a path, decoded.
 fn parts(path: &str) -> Result<Vec<String>, Fault> {
     let path = path.strip_prefix('/').unwrap_or(path);
@@ -484,8 +510,7 @@ fn parameters(request: &AriRequest) -> Result<(Vec<(String, String)>, Value), Fa
     }
     match serde_json::from_slice(body) {
         Ok(body @ Value::Object(_)) => Ok((query, body)),
-        Ok(_) => Err(Fault::bad("the body is no object")),
-        Err(_) => Err(Fault::bad("the body is no JSON")),
+        Ok(_) | Err(_) => Err(Fault::bad("Error parsing request body")),
     }
 }
 
@@ -525,6 +550,7 @@ fn reason(status: u16) -> &'static str {
     match status {
         200 => "200 OK",
         201 => "201 Created",
+        202 => "202 Accepted",
         204 => "204 No Content",
         400 => "400 Bad Request",
         401 => "401 Unauthorized",

@@ -54,10 +54,10 @@ models! {
     "asterisk" "BuildInfo" "How the program was built." [
         has("os", "string", "Operating system"),
         has("kernel", "string", "Its version"),
-        has("options", "string", "Options; always empty"),
+        has("options", "string", "Name and version of this program"),
         has("machine", "string", "Processor"),
-        has("date", "string", "When; always empty, builds can be repeated"),
-        has("user", "string", "By whom; always empty"),
+        has("date", "string", "Always the epoch: builds can be repeated"),
+        has("user", "string", "By whom; always strowger"),
     ];
     "asterisk" "SystemInfo" "Version and identity." [
         has("version", "string", "Version"),
@@ -67,6 +67,7 @@ models! {
         has("name", "string", "systemname of asterisk.conf"),
         has("default_language", "string", "Language of channels that name none"),
         may("max_channels", "int", "maxcalls of asterisk.conf"),
+        may("max_open_files", "int", "maxfiles of asterisk.conf"),
         may("max_load", "double", "maxload of asterisk.conf"),
         has("setid", "SetId", "As whom it runs"),
     ];
@@ -97,6 +98,11 @@ models! {
         has("configuration", "string", "Levels"),
     ];
     "asterisk" "Variable" "The value of a variable." [has("value", "string", "The value")];
+    "asterisk" "Variables" "Values of variables." [has("variables", "object", "The value of each, by its name")];
+    "asterisk" "ConfigTuple" "An option of an object of the configuration." [
+        has("attribute", "string", "Its name"),
+        has("value", "string", "Its value"),
+    ];
     "applications" "Application" "A program that is connected." [
         has("name", "string", "Its name"),
         has("channel_ids", "List[string]", "Channels that it hears of"),
@@ -114,9 +120,10 @@ models! {
         has("creator", "string", "Who made it"),
         has("name", "string", "The name that its maker gave it"),
         has("channels", "List[string]", "Ids of the channels in it"),
-        may("video_mode", "string", "How whose video is seen is chosen: none"),
+        may("video_mode", "string", "How whose video is seen is chosen: talker, single, sfu; none where no program has made it"),
         may("video_source_id", "string", "Whose video is seen"),
         has("creationtime", "Date", "When it was made"),
+        may("bridgevars", "object", "Its variables that are told with it"),
     ];
     "channels" "Channel" "One side of a call." [
         has("id", "string", "Its UNIQUEID"),
@@ -129,7 +136,42 @@ models! {
         has("dialplan", "DialplanCEP", "Where it is in the dialplan"),
         has("creationtime", "Date", "When it was made"),
         has("language", "string", "Its language"),
-        may("channelvars", "object", "Variables that channelvars of ari.conf names"),
+        may("caller_rdnis", "string", "The number that has sent the call here"),
+        may("channelvars", "object", "Variables and functions that channelvars of ari.conf names, and those that are told with it"),
+    ];
+    "channels" "RTPstat" "How the RTP of a channel fares; times in seconds, and what no report has said yet is not there." [
+        has("txcount", "int", "Packets sent"),
+        has("rxcount", "int", "Packets received"),
+        has("txploss", "int", "Packets of ours that the peer misses"),
+        has("rxploss", "int", "Packets that we miss"),
+        has("local_ssrc", "long", "Our source"),
+        has("remote_ssrc", "long", "The peer's"),
+        has("txoctetcount", "long", "Bytes sent"),
+        has("rxoctetcount", "long", "Bytes received"),
+        has("channel_uniqueid", "string", "The channel"),
+        may("txjitter", "double", "Jitter that we see"),
+        may("rxjitter", "double", "Jitter that the peer sees"),
+        may("rtt", "double", "Round trip"),
+        may("remote_maxjitter", "double", "Greatest jitter that the peer has seen"),
+        may("remote_minjitter", "double", "Least"),
+        may("remote_normdevjitter", "double", "Mean"),
+        may("remote_stdevjitter", "double", "Deviation"),
+        may("local_maxjitter", "double", "Greatest jitter that we have seen"),
+        may("local_minjitter", "double", "Least"),
+        may("local_normdevjitter", "double", "Mean"),
+        may("local_stdevjitter", "double", "Deviation"),
+        may("remote_maxrxploss", "double", "Most packets that the peer missed between two reports"),
+        may("remote_minrxploss", "double", "Fewest"),
+        may("remote_normdevrxploss", "double", "Mean"),
+        may("remote_stdevrxploss", "double", "Deviation"),
+        may("local_maxrxploss", "double", "Most packets that we missed between two reports"),
+        may("local_minrxploss", "double", "Fewest"),
+        may("local_normdevrxploss", "double", "Mean"),
+        may("local_stdevrxploss", "double", "Deviation"),
+        may("maxrtt", "double", "Longest round trip"),
+        may("minrtt", "double", "Shortest"),
+        may("normdevrtt", "double", "Mean"),
+        may("stdevrtt", "double", "Deviation"),
     ];
     "channels" "CallerID" "A party." [has("name", "string", "Name"), has("number", "string", "Number")];
     "channels" "DialplanCEP" "A place in the dialplan." [
@@ -167,6 +209,15 @@ models! {
         has("target_uri", "string", "Who hears it, channel:id or bridge:id"),
         may("language", "string", "Its language"),
         has("state", "string", "queued, playing, continuing, paused, done or failed"),
+    ];
+    "sounds" "FormatLangPair" "A language and a format in which a sound is there." [
+        has("language", "string", "Language"),
+        has("format", "string", "Format"),
+    ];
+    "sounds" "Sound" "A sound that can be played." [
+        has("id", "string", "Its name"),
+        may("text", "string", "What is said"),
+        has("formats", "List[FormatLangPair]", "Languages and formats in which it is there"),
     ];
     "recordings" "LiveRecording" "A recording that runs." [
         has("name", "string", "Its name"),
@@ -218,6 +269,7 @@ events! {
     "ChannelDestroyed" "A channel is gone." [
         has("cause", "int", "Q.850 cause"),
         has("cause_txt", "string", "Its words"),
+        may("tech_cause", "int", "The status of SIP that refused it"),
         has("channel", "Channel", "The channel"),
     ];
     "ChannelEnteredBridge" "A channel entered a bridge." [
@@ -253,7 +305,8 @@ events! {
         has("userevent", "object", "What it says"),
     ];
     "ChannelHangupRequest" "A channel is to be hung up." [
-        may("cause", "int", "Q.850 cause"),
+        may("cause", "int", "Q.850 cause; with soft the kind of the wish"),
+        may("tech_cause", "int", "The status of SIP that refused it"),
         may("soft", "boolean", "By us; the other side did not hang up"),
         has("channel", "Channel", "The channel"),
     ];
@@ -277,12 +330,26 @@ events! {
     "Dial" "A leg is being called, or how that came out." [
         may("caller", "Channel", "Who calls"),
         has("peer", "Channel", "The leg"),
+        may("forwarded", "Channel", "The leg that is called instead"),
         has("forward", "string", "Where the call was forwarded to; empty: nowhere"),
         has("dialstring", "string", "What was dialled; empty where that was told before"),
         has("dialstatus", "string", "Empty at the beginning; RINGING, ANSWER, BUSY and so on"),
     ];
     "BridgeCreated" "A bridge was made." [has("bridge", "Bridge", "The bridge")];
     "BridgeDestroyed" "A bridge is gone." [has("bridge", "Bridge", "The bridge")];
+    "BridgeVideoSourceChanged" "The video of another channel is seen in a bridge." [
+        has("bridge", "Bridge", "The bridge"),
+        may("old_video_source_id", "string", "Whose video was seen before"),
+    ];
+    "CallBroadcast" "A call is offered to programs, of which the first that claims it has it." [
+        has("channel", "Channel", "The channel"),
+        may("caller", "string", "Who calls"),
+        may("called", "string", "Whom"),
+    ];
+    "CallClaimed" "A program has claimed a call that was offered." [
+        has("channel", "Channel", "The channel"),
+        has("winner_app", "string", "Which program"),
+    ];
     "BridgeBlindTransfer" "A party sent the other one elsewhere." [
         has("channel", "Channel", "Who sent it"),
         may("transferee", "Channel", "Who was sent"),
@@ -290,7 +357,8 @@ events! {
         has("context", "string", "Context"),
         has("result", "string", "Success"),
         has("is_external", "boolean", "A phone asked for it, not a program"),
-        may("bridge", "Bridge", "The bridge they were in"),
+        may("bridge", "Bridge", "The bridge they were in, as it was"),
+        may("replace_channel", "Channel", "Who sits in the seat of whoever sent it from here on"),
     ];
     "BridgeAttendedTransfer" "A party connected two others." [
         has("transferer_first_leg", "Channel", "Who connected them"),
@@ -304,7 +372,7 @@ events! {
         may("destination_link_second_leg", "Channel", "The other end"),
         has("result", "string", "Success"),
         has("is_external", "boolean", "A phone asked for it, not a program"),
-        has("destination_type", "string", "bridge, app or link"),
+        has("destination_type", "string", "bridge, application or link"),
     ];
     "PlaybackStarted" "A sound is heard." [has("playback", "Playback", "The sound")];
     "PlaybackContinuing" "The next sound of several is heard." [has("playback", "Playback", "The sound")];
@@ -313,6 +381,10 @@ events! {
     "RecordingFinished" "A recording is over." [has("recording", "LiveRecording", "The recording")];
     "RecordingFailed" "A recording could not be made." [has("recording", "LiveRecording", "The recording")];
     "DeviceStateChanged" "A device does something else." [has("device_state", "DeviceState", "The device")];
+    "TextMessageReceived" "Somebody sent a text outside of calls." [
+        has("message", "TextMessage", "The text"),
+        may("endpoint", "Endpoint", "Who sent it"),
+    ];
     "EndpointStateChange" "An endpoint can be reached from here on, or cannot." [has("endpoint", "Endpoint", "The endpoint")];
     "PeerStatusChange" "A phone registered, unregistered or became reachable or unreachable." [
         has("endpoint", "Endpoint", "The endpoint"),
@@ -334,6 +406,7 @@ pub const EVENT_PARTS: &[Model] = &[
             has("peer_status", "string", "Registered, Unregistered, Reachable, Unreachable, Lagged"),
             may("cause", "string", "Why"),
             may("address", "string", "Where it is"),
+            may("port", "string", "Its port"),
             may("time", "string", "Milliseconds that it took to answer"),
         ],
     },

@@ -70,6 +70,8 @@ pub enum Kind {
     Text,
     /// A whole number.
     Int,
+    /// One that may be greater.
+    Long,
     /// true or false.
     Bool,
     /// An object of names and values.
@@ -82,6 +84,7 @@ impl Kind {
         match self {
             Self::Text => "string",
             Self::Int => "int",
+            Self::Long => "long",
             Self::Bool => "boolean",
             Self::Pairs => "containers",
         }
@@ -124,6 +127,10 @@ pub(crate) const fn text(name: &'static str, text: &'static str) -> Param {
 pub(crate) const fn int(name: &'static str, words: &'static str) -> Param {
     Param { kind: Kind::Int, ..text(name, words) }
 }
+/// A number in the query that may be greater.
+pub(crate) const fn long(name: &'static str, words: &'static str) -> Param {
+    Param { kind: Kind::Long, ..text(name, words) }
+}
 /// A choice of two in the query.
 pub(crate) const fn flag(name: &'static str, words: &'static str) -> Param {
     Param { kind: Kind::Bool, ..text(name, words) }
@@ -163,8 +170,10 @@ pub(crate) enum Answer {
     Nothing,
     /// This is what was asked for.
     Found(Value),
-    /// This was begun.
-    Made(Value),
+    /// This was begun, and where it is found from here on.
+    Made(Value, String),
+    /// It was taken, and what comes of it is not waited for.
+    Accepted,
     /// A file, by its name below the folder of recordings.
     Recording(PathBuf),
 }
@@ -185,11 +194,17 @@ impl Fault {
     }
     /// As it is sent.
     pub fn json(&self) -> Value {
-        // What went wrong in here goes by another name.
-        let name = if self.0 == 500 { "error" } else { "message" };
+        // What could not be made goes by another name.
+        let name = if self.1 == NOT_MADE { "error" } else { "message" };
         json!({ name: self.1 })
     }
 }
+
+/// The sentence of what could not be made.
+pub(crate) const NOT_MADE: &str = "Allocation failed";
+
+/// The sentence of a function that cannot be read, which has a status line of its own.
+pub(crate) const NOT_READ: &str = "Unable to read provided function";
 
 /// How an operation came out.
 pub(crate) type Done = Result<Answer, Fault>;
@@ -282,9 +297,14 @@ pub(crate) fn route(method: Method, parts: &[String]) -> Route {
     }
 }
 
+/// What may be done to a path, in the order of the field; empty: there is no such path.
+pub(crate) fn methods(parts: &[String]) -> Vec<Method> {
+    let all = [Method::Get, Method::Post, Method::Put, Method::Delete];
+    all.into_iter().filter(|method| matches!(route(*method, parts), Route::Found(..))).collect()
+}
+
 /// Fixed paths that the interface has and that are not served here, where a path with a name in it would match.
-const NOT_SERVED: [&[&str]; 3] =
-    [&["channels", "externalMedia"], &["endpoints", "refer"], &["events", "claim"]];
+const NOT_SERVED: [&[&str]; 1] = [&["channels", "externalMedia"]];
 
 #[cfg(test)]
 mod tests {
@@ -303,7 +323,8 @@ mod tests {
         for (path, method, expected) in [
             ("channels/externalMedia", Method::Post, "nowhere"),
             ("channels/externalMedia", Method::Get, "nowhere"),
-            ("endpoints/refer", Method::Get, "nowhere"),
+            ("endpoints/refer", Method::Get, "other methods"),
+            ("events/claim", Method::Post, "/events/claim 0"),
             ("channels/create", Method::Get, "other methods"),
             ("channels/create", Method::Post, "/channels/create 0"),
             ("channels/1.0", Method::Post, "/channels/{channelId} 1"),

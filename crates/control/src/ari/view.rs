@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use apps::Call;
 use base::BridgeId;
 use call::stasis::{Application, BridgeView, LiveRecording, Playback, Topic};
-use call::{Core, DeviceState, Notice, Snapshot};
+use call::{Chan, Core, DeviceState, Notice, Snapshot};
+use dialplan::Rights;
 use serde_json::{Map, Value, json};
 use store::date::Zone;
 
@@ -17,6 +19,8 @@ use crate::site::Site;
 pub(crate) struct Facts {
     /// Bridges of the core: whether one is the inside of a program's bridge, and when it was made.
     bridges: BTreeMap<(u32, u32), (bool, i64)>,
+    /// A function is among the variables that a channel was shown with: [`ask_functions`] is to be called.
+    pub asks: bool,
 }
 
 impl Facts {
@@ -92,22 +96,26 @@ impl View<'_> {
             "creationtime": self.moment(of.created_wall),
             "language": of.language,
         });
-        if !self.variables.is_empty()
-            && let Some(out) = out.as_object_mut()
-        {
+        let Some(fields) = out.as_object_mut() else { return out };
+        if !of.rdnis.is_empty() {
+            fields.insert("caller_rdnis".into(), Value::from(&*of.rdnis));
+        }
+        if !self.variables.is_empty() || !of.reported.is_empty() {
             let channel = self.core.by_name(&of.name).and_then(|id| self.core.get(id));
             let value =
                 |name: &String| channel.and_then(|channel| channel.vars.get_name(name)).unwrap_or_default();
+            let names = self.variables.iter().chain(&of.reported);
             let pairs: Map<String, Value> =
-                self.variables.iter().map(|name| (name.clone(), Value::from(value(name)))).collect();
-            out.insert("channelvars".into(), Value::Object(pairs));
+                names.map(|name| (name.clone(), Value::from(value(name)))).collect();
+            self.facts.asks |= pairs.keys().any(|name| name.ends_with(')'));
+            fields.insert("channelvars".into(), Value::Object(pairs));
         }
         out
     }
     /// A bridge that a program has made.
     pub fn bridge(&self, of: &BridgeView) -> Value {
         let channels: Vec<&str> = of.channels.iter().map(|id| &**id).collect();
-        json!({
+        let mut out = json!({
             "id": &*of.id,
             "technology": of.technology,
             "bridge_type": of.kind.name(),
@@ -115,9 +123,33 @@ impl View<'_> {
             "creator": "Stasis",
             "name": of.name,
             "channels": channels,
-            "video_mode": "talker",
+            "video_mode": of.video.name(),
             "creationtime": self.moment(of.created_wall),
-        })
+        });
+        let Some(fields) = out.as_object_mut() else { return out };
+        if let Some(source) = &of.video_source {
+            fields.insert("video_source_id".into(), Value::from(&**source));
+        }
+        if !of.variables.is_empty() {
+            let pair = |(name, value): &(String, String)| (name.clone(), Value::from(value.as_str()));
+            let pairs: Map<String, Value> = of.variables.iter().map(pair).collect();
+            fields.insert("bridgevars".into(), Value::Object(pairs));
+        }
+        out
+    }
+    /// A bridge as it was, with those who were in it.
+    pub fn bridge_before(&self, of: &call::BridgeSnapshot, members: &[Rc<str>]) -> Value {
+        let own = self.core.stasis_bridge_view(&of.uid);
+        let own = own.filter(|_| matches!(of.used_for, call::BridgeUse::Program { .. }));
+        let mut out = match own {
+            Some(view) => self.bridge(&BridgeView { technology: of.technology, ..view }),
+            None => self.plain_bridge(of),
+        };
+        if let Some(fields) = out.as_object_mut() {
+            let members: Vec<&str> = members.iter().map(|id| &**id).collect();
+            fields.insert("channels".into(), members.into());
+        }
+        out
     }
     /// A bridge that calls have made, also one that is gone by now.
     pub fn plain_bridge(&self, of: &call::BridgeSnapshot) -> Value {
@@ -159,6 +191,36 @@ impl View<'_> {
         };
         json!({ "technology": tech, "resource": resource, "state": state, "channel_ids": channels })
     }
+}
+
+/// Asks the functions among the variables of all channels in what was made, which nobody may while the core is read.
+pub(super) fn ask_functions(site: &Site, made: &mut Value) {
+    match made {
+        Value::Array(list) => list.iter_mut().for_each(|item| ask_functions(site, item)),
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str).map(str::to_owned);
+            if let (Some(name), Some(Value::Object(pairs))) = (name, fields.get_mut("channelvars")) {
+                let functions = pairs.iter_mut().filter(|(name, _)| name.ends_with(')'));
+                functions.for_each(|(function, value)| *value = Value::from(asked_of(site, &name, function)));
+            }
+            fields
+                .values_mut()
+                .filter(|value| value.is_object())
+                .for_each(|value| ask_functions(site, value));
+        }
+        _ => {}
+    }
+}
+
+/// What a function says of a channel; empty where there is none of it any more.
+fn asked_of(site: &Site, channel: &str, function: &str) -> String {
+    let (id, dangerous) = {
+        let core = site.shard.core.borrow();
+        (core.by_name(channel), core.settings.live_dangerously)
+    };
+    let Some(id) = id else { return String::new() };
+    let rights = Rights { sets: false, system: dangerous, outside: dangerous };
+    Call::new(Chan::new(site.shard.clone(), id)).with_rights(rights).read(function)
 }
 
 /// What an endpoint does; `None` when there is no such endpoint.

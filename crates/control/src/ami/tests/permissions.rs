@@ -102,6 +102,7 @@ fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is
         "SetGlobalVar",
         "Setvar",
         "Stasis",
+        "StasisBroadcast",
         "StatsD",
         "System",
         "TryExec",

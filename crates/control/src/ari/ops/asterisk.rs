@@ -10,6 +10,9 @@ use super::{read_variable, write_variable};
 use crate::VERSION;
 use crate::site::Wish;
 
+/// Builds can be repeated, so that none says when it was made.
+const BUILD_DATE: &str = "1970-01-01 00:00:00 UTC";
+
 const NO_MODULE: (u16, &str) = (404, "there is no such module");
 
 pub(super) const ROWS: &[Operation] = &[
@@ -76,6 +79,16 @@ pub(super) const ROWS: &[Operation] = &[
         run: reload,
     },
     Operation {
+        method: Method::Delete,
+        path: "/asterisk/modules/{moduleName}",
+        name: "unloadModule",
+        text: "Unloads nothing: all modules are built in, and noload of modules.conf switches them off.",
+        params: &[path("moduleName", "name of the module")],
+        answer: "void",
+        errors: &[NO_MODULE, (409, "it is built in")],
+        run: unload,
+    },
+    Operation {
         method: Method::Get,
         path: "/asterisk/logging",
         name: "listLogChannels",
@@ -84,6 +97,29 @@ pub(super) const ROWS: &[Operation] = &[
         answer: "List[LogChannel]",
         errors: &[],
         run: logs,
+    },
+    Operation {
+        method: Method::Post,
+        path: "/asterisk/logging/{logChannelName}",
+        name: "addLog",
+        text: "Writes a log file more, until it is deleted or the server starts anew.",
+        params: &[
+            path("logChannelName", "name of the file"),
+            text("configuration", "levels, comma separated: notice,warning").must(),
+        ],
+        answer: "void",
+        errors: &[(400, "a level is none"), (409, "there is such a file, or there are too many")],
+        run: add_log,
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/asterisk/logging/{logChannelName}",
+        name: "deleteLog",
+        text: "Writes a log file that was added no more.",
+        params: &[path("logChannelName", "name of the file")],
+        answer: "void",
+        errors: &[(404, "there is no such file")],
+        run: delete_log,
     },
     Operation {
         method: Method::Put,
@@ -102,11 +138,7 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Reads a global variable or a function.",
         params: &[text("variable", "NAME or NAME(arguments)").must()],
         answer: "Variable",
-        errors: &[
-            (400, "no variable is named"),
-            (403, "the function reaches beyond calls"),
-            (404, "there is no such variable"),
-        ],
+        errors: &[(400, "no variable is named")],
         run: variable,
     },
     Operation {
@@ -119,7 +151,7 @@ pub(super) const ROWS: &[Operation] = &[
             text("value", "the value; empty when absent"),
         ],
         answer: "void",
-        errors: &[(400, "no variable is named"), (403, "the function reaches beyond calls")],
+        errors: &[(400, "no variable is named")],
         run: set_variable,
     },
 ];
@@ -133,13 +165,25 @@ fn info(asked: &mut Asked<'_>) -> Done {
     let moment = |seconds: i64| stamp(seconds.saturating_mul(1_000_000), &zone);
     let mut out = serde_json::Map::new();
     if wants("build") {
+        let mut os = std::env::consts::OS.to_owned();
+        if let Some(first) = os.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let build = json!({
-            "os": std::env::consts::OS, "kernel": "", "options": "", "machine": std::env::consts::ARCH, "date": "", "user": "",
+            "os": os,
+            "kernel": kernel.trim(),
+            "options": concat!("Strowger ", env!("CARGO_PKG_VERSION")),
+            "machine": std::env::consts::ARCH,
+            "date": BUILD_DATE,
+            "user": "strowger",
         });
         out.insert("build".into(), build);
     }
     if wants("system") {
+        // Programs read digits and dots.
         let version = VERSION.strip_prefix("Asterisk ").unwrap_or(VERSION);
+        let version = version.split(' ').next().unwrap_or(version);
         out.insert("system".into(), json!({ "version": version, "entity_id": identity_of(asked.site) }));
     }
     if wants("config") {
@@ -149,8 +193,13 @@ fn info(asked: &mut Asked<'_>) -> Done {
             "default_language": options.defaultlanguage,
             "setid": { "user": "", "group": "" },
         });
-        if let Some(config) = config.as_object_mut().filter(|_| options.maxcalls > 0) {
-            config.insert("max_channels".into(), json!(options.maxcalls));
+        if let Some(config) = config.as_object_mut() {
+            if options.maxcalls > 0 {
+                config.insert("max_channels".into(), json!(options.maxcalls));
+            }
+            if options.maxfiles > 0 {
+                config.insert("max_open_files".into(), json!(options.maxfiles));
+            }
         }
         out.insert("config".into(), config);
     }
@@ -206,13 +255,18 @@ fn found(asked: &Asked<'_>) -> Result<&'static str, Fault> {
     let wanted = wanted.strip_suffix(".so").unwrap_or(wanted);
     match known(asked).into_iter().find(|(name, _)| *name == wanted) {
         Some((name, true)) => Ok(name),
-        Some((_, false)) => Err(Fault::new(409, "Module not loaded")),
-        None => Err(Fault::not_found("Module could not be found")),
+        Some((_, false)) => Err(Fault::new(409, "Module could not be found in running modules")),
+        None => Err(Fault::not_found("Module could not be found in running modules")),
     }
 }
 
 fn module(asked: &mut Asked<'_>) -> Done {
     Ok(Answer::Found(row(found(asked)?, true)))
+}
+
+fn unload(asked: &mut Asked<'_>) -> Done {
+    found(asked)?;
+    Err(Fault::new(409, "Module could not be unloaded"))
 }
 
 fn load(asked: &mut Asked<'_>) -> Done {
@@ -231,30 +285,63 @@ fn logs(asked: &mut Asked<'_>) -> Done {
     let rows: Vec<_> = rows
         .iter()
         .map(|channel| {
-            let (name, kind) = target(&channel.target);
+            let (name, kind) = target(asked, &channel.target);
             let levels: Vec<&str> = store::config::logger::LogLevel::ALL
                 .iter()
                 .filter(|level| channel.levels.contains(**level))
                 .map(|level| level.name())
                 .collect();
-            json!({ "channel": name, "type": kind, "status": "Enabled", "configuration": levels.join(" ") })
+            let levels: String = levels.iter().map(|level| format!("{level} ")).collect();
+            json!({ "channel": name, "type": kind, "status": "Enabled", "configuration": levels })
         })
         .collect();
     Ok(Answer::Found(rows.into()))
 }
 
-fn target(of: &store::config::logger::Target) -> (String, &'static str) {
+/// A channel of the log and its kind; a file by its whole path.
+fn target(asked: &Asked<'_>, of: &store::config::logger::Target) -> (String, &'static str) {
     use store::config::logger::Target;
     match of {
         Target::Console => ("Console".to_owned(), "Console"),
-        Target::File(name) => (name.clone(), "File"),
+        Target::File(name) => {
+            let folder = asked.site.snapshot.borrow().asterisk.directories.astlogdir.clone();
+            (folder.join(name).display().to_string(), "File")
+        }
         Target::Syslog(_) => ("syslog".to_owned(), "Syslog"),
     }
 }
 
+/// Whether the file that is named is written, by its path or its name below the folder of logs.
+fn has_log(asked: &Asked<'_>) -> bool {
+    use store::config::logger::Target;
+    let wanted = asked.need("logChannelName");
+    let is_meant = |of: &Target| match of {
+        Target::File(name) => name == wanted || target(asked, of).0 == wanted,
+        _ => target(asked, of).0 == wanted,
+    };
+    asked.site.log.channels().iter().any(|channel| is_meant(&channel.target))
+}
+
+fn add_log(asked: &mut Asked<'_>) -> Done {
+    let channel =
+        store::config::logger::Channel::named(asked.need("logChannelName"), asked.need("configuration"));
+    let channel = channel.map_err(Fault::bad)?;
+    if has_log(asked) || !asked.site.log.add(channel) {
+        return Err(Fault::new(409, "Log channel already exists"));
+    }
+    Ok(Answer::Nothing)
+}
+
+fn delete_log(asked: &mut Asked<'_>) -> Done {
+    let target = store::config::logger::Channel::named(asked.need("logChannelName"), "error");
+    match target.is_ok_and(|channel| asked.site.log.remove(&channel.target)) {
+        true => Ok(Answer::Nothing),
+        false => Err(Fault::not_found("Log channel does not exist")),
+    }
+}
+
 fn rotate(asked: &mut Asked<'_>) -> Done {
-    let wanted = asked.need("logChannelName").to_owned();
-    if !asked.site.log.channels().iter().any(|channel| target(&channel.target).0 == wanted) {
+    if !has_log(asked) {
         return Err(Fault::not_found("Log channel does not exist"));
     }
     asked.site.wish(Wish::RotateLogs);
@@ -262,11 +349,11 @@ fn rotate(asked: &mut Asked<'_>) -> Done {
 }
 
 fn variable(asked: &mut Asked<'_>) -> Done {
-    let value = read_variable(asked, asked.need("variable"))?;
+    let value = read_variable(asked, asked.need("variable"));
     Ok(Answer::Found(json!({ "value": value })))
 }
 
 fn set_variable(asked: &mut Asked<'_>) -> Done {
-    write_variable(asked, asked.need("variable"), asked.get("value").unwrap_or_default())?;
+    write_variable(asked, asked.need("variable"), asked.get("value").unwrap_or_default());
     Ok(Answer::Nothing)
 }

@@ -1,11 +1,12 @@
 //! `/bridges`: channels that hear each other. Those of programs can be steered, those that calls have made be looked at.
 
 use apps::stasis::{self as verbs, Joining};
+use base::FormatId;
 use call::stasis::{BridgeKind, NewBridge};
 use serde_json::Value;
 
 use super::super::asked::Asked;
-use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, path, text};
+use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, pairs, path, text};
 use super::super::view::{View, playback, recording};
 use super::super::zone_of;
 use super::sound::{
@@ -15,19 +16,28 @@ use super::sound::{
 
 const BRIDGE: Param = path("bridgeId", "id of the bridge");
 const NO_BRIDGE: (u16, &str) = (404, "there is no such bridge");
-const ON_ONE: &[(u16, &str)] = &[NO_BRIDGE];
+const NOT_OURS: (u16, &str) = (409, "no program has made the bridge");
+const ON_ONE: &[(u16, &str)] = &[NO_BRIDGE, NOT_OURS];
 const KIND: Param = text(
     "type",
-    "how channels in it hear each other, comma separated: mixing or holding, dtmf_events, proxy_media",
+    "how channels in it hear each other, comma separated: mixing or holding, dtmf_events, proxy_media, video_sfu, video_single, sdp_label",
 );
 const OF_NAME: Param = text("name", "name of the bridge");
+const VARIABLES: Param = pairs("variables", "variables of the bridge");
 const CHANNELS: Param = text("channel", "ids of the channels").must().many();
 const PLAY_ERRORS: &[(u16, &str)] = &[
     (400, "nothing is to be played, or it is no such thing"),
     NO_BRIDGE,
-    (409, "the id is taken"),
-    (422, "it is a holding bridge"),
+    NOT_OURS,
+    (422, "the format is unknown"),
 ];
+const CREATE_ERRORS: &[(u16, &str)] = &[
+    (400, "an id or a variable is none"),
+    (409, "a bridge has this id"),
+    (500, "the type is none, or too much is going on"),
+];
+const ANNOUNCER: Param = text("announcer_format", "format of what announces");
+const RECORDER: Param = text("recorder_format", "format of what records");
 
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -45,23 +55,20 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges",
         name: "create",
         text: "Makes a bridge, which is there until somebody takes it away.",
-        params: &[KIND, text("bridgeId", "id of the bridge; one is made when absent"), OF_NAME],
+        params: &[KIND, text("bridgeId", "id of the bridge; one is made when absent"), OF_NAME, VARIABLES],
         answer: "Bridge",
-        errors: &[(400, "the type is none, or an id is too long"), (409, "a bridge has this id")],
+        errors: CREATE_ERRORS,
         run: create,
     },
     Operation {
         method: Method::Post,
         path: "/bridges/{bridgeId}",
         name: "createWithId",
-        text: "Makes a bridge of this id, or gives the one that there is another name.",
-        params: &[KIND, BRIDGE, OF_NAME],
+        text: "Makes a bridge of this id.",
+        params: &[KIND, BRIDGE, OF_NAME, VARIABLES],
         answer: "Bridge",
-        errors: &[
-            (400, "the type is none, or an id is too long"),
-            (409, "a bridge of another type has this id"),
-        ],
-        run: create_with_id,
+        errors: CREATE_ERRORS,
+        run: create,
     },
     Operation {
         method: Method::Get,
@@ -70,7 +77,7 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Tells about one bridge.",
         params: &[BRIDGE],
         answer: "Bridge",
-        errors: ON_ONE,
+        errors: &[NO_BRIDGE],
         run: get,
     },
     Operation {
@@ -100,7 +107,7 @@ pub(super) const ROWS: &[Operation] = &[
         errors: &[
             (400, "there is no such channel"),
             NO_BRIDGE,
-            (409, "no program has a channel, or it is being recorded"),
+            (409, "no program has a channel or has made the bridge, or the channel is being recorded"),
             (422, "a channel has no media"),
         ],
         run: add,
@@ -115,7 +122,7 @@ pub(super) const ROWS: &[Operation] = &[
         errors: &[
             (400, "there is no such channel"),
             NO_BRIDGE,
-            (409, "no program has a channel"),
+            (409, "no program has a channel, or has made the bridge"),
             (422, "a channel is not in this bridge"),
         ],
         run: remove,
@@ -148,7 +155,7 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges/{bridgeId}/play",
         name: "play",
         text: "Plays to all in a bridge, when what is before it is over.",
-        params: &[BRIDGE, MEDIA, LANG, OFFSET, SKIP, PLAYBACK],
+        params: &[BRIDGE, MEDIA, ANNOUNCER, LANG, OFFSET, SKIP, PLAYBACK],
         answer: "Playback",
         errors: PLAY_ERRORS,
         run: play,
@@ -158,7 +165,7 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges/{bridgeId}/play/{playbackId}",
         name: "playWithId",
         text: "The same, with the id in the path.",
-        params: &[BRIDGE, path("playbackId", "id of the playback"), MEDIA, LANG, OFFSET, SKIP],
+        params: &[BRIDGE, path("playbackId", "id of the playback"), MEDIA, ANNOUNCER, LANG, OFFSET, SKIP],
         answer: "Playback",
         errors: PLAY_ERRORS,
         run: play,
@@ -168,15 +175,43 @@ pub(super) const ROWS: &[Operation] = &[
         path: "/bridges/{bridgeId}/record",
         name: "record",
         text: "Records what is said in a bridge. Silence and digits do not end it.",
-        params: &[BRIDGE, NAME, FORMAT, DURATION, SILENCE, IF_EXISTS, BEEP, TERMINATE],
+        params: &[BRIDGE, NAME, FORMAT, RECORDER, DURATION, SILENCE, IF_EXISTS, BEEP, TERMINATE],
         answer: "LiveRecording",
         errors: &[
             (400, "the name or another parameter is none"),
             NO_BRIDGE,
-            (409, "the bridge is being recorded, or the name is taken"),
+            (409, "no program has made the bridge, it is being recorded, or the name is taken"),
             (422, "the format is unknown, or it is to end by silence or a digit"),
         ],
         run: record,
+    },
+    Operation {
+        method: Method::Post,
+        path: "/bridges/{bridgeId}/videoSource/{channelId}",
+        name: "setVideoSource",
+        text: "Lets all in a bridge see the video of one channel.",
+        params: &[BRIDGE, path("channelId", "id of the channel")],
+        answer: "void",
+        errors: &[
+            (400, "there is no such channel"),
+            NO_BRIDGE,
+            NOT_OURS,
+            (422, "no program has the channel, or it is not in this bridge"),
+        ],
+        run: |asked| {
+            let (bridge, channel) = (asked.need("bridgeId"), asked.need("channelId"));
+            done(verbs::set_video_source(&asked.site.shard, bridge, channel))
+        },
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/bridges/{bridgeId}/videoSource",
+        name: "clearVideoSource",
+        text: "Lets them see the video of whoever talks.",
+        params: &[BRIDGE],
+        answer: "void",
+        errors: ON_ONE,
+        run: |asked| done(verbs::clear_video_source(&asked.site.shard, asked.need("bridgeId"))),
     },
 ];
 
@@ -210,23 +245,30 @@ fn get(asked: &mut Asked<'_>) -> Done {
 }
 
 fn wanted(asked: &Asked<'_>) -> Result<NewBridge, Fault> {
-    let (kind, dtmf_events, proxy_media) = Joining::kind_of(asked.get("type").unwrap_or("mixing"))?;
+    let (kind, dtmf_events, proxy_media, video) = Joining::kind_of(asked.get("type").unwrap_or("mixing"))?;
     Ok(NewBridge {
         id: asked.get("bridgeId").map(str::to_owned),
         name: asked.get("name").unwrap_or_default().to_owned(),
         kind,
         dtmf_events: dtmf_events && kind == BridgeKind::Mixing,
         proxy_media,
+        video,
+        variables: asked.variables()?.into_iter().collect(),
     })
+}
+
+/// Refuses a format that is none.
+fn check_format(asked: &Asked<'_>, name: &str) -> Result<(), Fault> {
+    match asked.get(name) {
+        Some(format) if FormatId::from_name(format).is_none() => {
+            Err(Fault::new(422, format!("Invalid format: {format}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn create(asked: &mut Asked<'_>) -> Done {
     let id = verbs::create_bridge(&asked.site.shard, wanted(asked)?)?;
-    shown(asked, &id)
-}
-
-fn create_with_id(asked: &mut Asked<'_>) -> Done {
-    let id = verbs::create_or_update_bridge(&asked.site.shard, wanted(asked)?)?;
     shown(asked, &id)
 }
 
@@ -249,11 +291,13 @@ fn remove(asked: &mut Asked<'_>) -> Done {
 }
 
 fn play(asked: &mut Asked<'_>) -> Done {
+    check_format(asked, "announcer_format")?;
     let made = verbs::bridge_play(&asked.site.shard, asked.need("bridgeId"), playing(asked))?;
-    Ok(Answer::Made(playback(&made)))
+    Ok(Answer::Made(playback(&made), format!("/playbacks/{}", made.id)))
 }
 
 fn record(asked: &mut Asked<'_>) -> Done {
+    check_format(asked, "recorder_format")?;
     let made = verbs::bridge_record(&asked.site.shard, asked.need("bridgeId"), recorded(asked))?;
-    Ok(Answer::Made(recording(&made)))
+    Ok(Answer::Made(recording(&made), format!("/recordings/live/{}", made.name)))
 }

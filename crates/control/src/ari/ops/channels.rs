@@ -6,23 +6,24 @@ use apps::originate::Then;
 use apps::stasis::{self as verbs, Continue, Create, Direction, Start};
 use base::{ChannelId, FormatId, FormatSet};
 use call::stasis::Digits;
-use call::{Indication, Location, PartyId, Snapshot};
+use call::{Indication, Location, PartyId, Quality, Snapshot};
 use serde_json::{Value, json};
 
 use super::super::asked::Asked;
-use super::super::table::{Answer, Done, Fault, Method, Operation, Param, int, pairs, path, text};
-use super::super::view::{View, playback, recording};
+use super::super::table::{Answer, Done, Fault, Method, Operation, Param, int, long, pairs, path, text};
+use super::super::view::{View, ask_functions, playback, recording};
 use super::super::zone_of;
+use super::rights;
 use super::sound::{
     BEEP, DURATION, FORMAT, IF_EXISTS, LANG, MEDIA, NAME, OFFSET, PLAYBACK, SILENCE, SKIP, TERMINATE, done,
     playing, recorded,
 };
-use super::{rights, variables};
 
 const CHANNEL: Param = path("channelId", "id of the channel");
 const NO_CHANNEL: (u16, &str) = (404, "there is no such channel");
 const NOT_HELD: (u16, &str) = (409, "no program has the channel");
-const ON_ONE: &[(u16, &str)] = &[NO_CHANNEL, NOT_HELD];
+const NOT_READY: (u16, &str) = (412, "the channel is called and has not answered");
+const ON_ONE: &[(u16, &str)] = &[NO_CHANNEL, NOT_HELD, NOT_READY];
 const MUTED: Param =
     text("direction", "what its party says, what it hears, or both").words(&["both", "in", "out"]).or("both");
 const MOH: Param = text("mohClass", "class of music; that of the channel when absent");
@@ -32,11 +33,8 @@ const MILLIS_MAX: i64 = 60_000;
 /// How long a call rings at most, seconds; as with the manager.
 const RING_SECONDS_MAX: i64 = 86_400;
 
-const PLAY_ERRORS: &[(u16, &str)] = &[
-    (400, "nothing is to be played, or it is no such thing"),
-    NO_CHANNEL,
-    (409, "no program has the channel, or the id is taken"),
-];
+const PLAY_ERRORS: &[(u16, &str)] =
+    &[(400, "nothing is to be played, or it is no such thing"), NO_CHANNEL, NOT_HELD, NOT_READY];
 
 const ENDPOINT: Param = text("endpoint", "whom to call: PJSIP/6001").must();
 const ORIGINATOR: Param = text("originator", "id of the channel on whose behalf it is called");
@@ -49,7 +47,7 @@ const CALLED: [Param; 14] = [
     ENDPOINT,
     text("extension", "extension where it goes on, when no app is named"),
     text("context", "context (default)"),
-    int("priority", "priority").range(1, 1_000_000_000),
+    long("priority", "priority").range(1, 1_000_000_000),
     text("label", "label, instead of the priority"),
     APP,
     APP_ARGS,
@@ -124,7 +122,6 @@ pub(super) const ROWS: &[Operation] = &[
         answer: "Channel",
         errors: &[
             (400, "an endpoint, an id or another parameter is none"),
-            (404, "there is no such application"),
             (409, "a channel has this id"),
             (422, "a function may not be written"),
             (500, "nobody can be called there, or too much is going on"),
@@ -158,7 +155,7 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Hangs a channel up, whoever has it.",
         params: &[
             CHANNEL,
-            text("reason_code", "Q.850 cause, which goes before the reason"),
+            text("reason_code", "Q.850 cause, instead of the reason"),
             text("reason", "why").words(&[
                 "normal",
                 "busy",
@@ -176,7 +173,7 @@ pub(super) const ROWS: &[Operation] = &[
             ]),
         ],
         answer: "void",
-        errors: &[(400, "the reason is none"), NO_CHANNEL],
+        errors: &[(400, "the reason is none, or there are two"), NO_CHANNEL],
         run: hangup,
     },
     Operation {
@@ -192,7 +189,7 @@ pub(super) const ROWS: &[Operation] = &[
             text("label", "label, instead of the priority"),
         ],
         answer: "void",
-        errors: &[(404, "there is no such channel or label"), NOT_HELD],
+        errors: &[(404, "there is no such channel or label"), NOT_HELD, NOT_READY],
         run: go_on,
     },
     Operation {
@@ -213,10 +210,11 @@ pub(super) const ROWS: &[Operation] = &[
         params: &[CHANNEL, text("endpoint", "where: PJSIP/6002").must()],
         answer: "void",
         errors: &[
-            (400, "the endpoint is none"),
+            (400, "no endpoint is named"),
             NO_CHANNEL,
             NOT_HELD,
-            (422, "the endpoint is of another technology, or the channel cannot"),
+            NOT_READY,
+            (422, "the endpoint is none or of another technology, or the channel cannot"),
         ],
         run: redirect,
     },
@@ -259,14 +257,14 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Sends digits.",
         params: &[
             CHANNEL,
-            text("dtmf", "0-9 * # A-D; w waits half a second").must(),
+            text("dtmf", "0-9 * # A-D; w waits half a second; what else is among them is left out").must(),
             int("before", "milliseconds before the first").or("0").range(0, MILLIS_MAX),
             int("between", "milliseconds between two").or("100").range(0, MILLIS_MAX),
             int("duration", "milliseconds that each lasts").or("100").range(0, MILLIS_MAX),
             int("after", "milliseconds after the last").or("0").range(0, MILLIS_MAX),
         ],
         answer: "void",
-        errors: &[(400, "no digits are named, or something else is among them"), NO_CHANNEL, NOT_HELD],
+        errors: &[(400, "no digits are named"), NO_CHANNEL, NOT_HELD, NOT_READY],
         run: digits,
     },
     on_one(
@@ -373,37 +371,13 @@ pub(super) const ROWS: &[Operation] = &[
     },
     Operation {
         method: Method::Get,
-        path: "/channels/{channelId}/variable",
-        name: "getChannelVar",
-        text: "Reads a variable or a function of a channel.",
-        params: &[CHANNEL, text("variable", "NAME or NAME(arguments)").must()],
-        answer: "Variable",
-        errors: &[
-            (400, "no variable is named"),
-            (404, "there is no such channel or variable"),
-            NOT_HELD,
-            (422, "the function reaches beyond calls"),
-        ],
-        run: variable,
-    },
-    Operation {
-        method: Method::Post,
-        path: "/channels/{channelId}/variable",
-        name: "setChannelVar",
-        text: "Sets a variable or writes a function of a channel.",
-        params: &[
-            CHANNEL,
-            text("variable", "NAME or NAME(arguments)").must(),
-            text("value", "the value; empty when absent"),
-        ],
-        answer: "void",
-        errors: &[
-            (400, "no variable is named, or it cannot be written"),
-            NO_CHANNEL,
-            NOT_HELD,
-            (422, "the function reaches beyond calls"),
-        ],
-        run: set_variable,
+        path: "/channels/{channelId}/rtp_statistics",
+        name: "rtpstatistics",
+        text: "Tells how a channel's RTP fares, as far as was reported; newer totals are asked for and known next time.",
+        params: &[CHANNEL],
+        answer: "RTPstat",
+        errors: &[(403, "the channel has no RTP"), NO_CHANNEL],
+        run: rtp_statistics,
     },
     Operation {
         method: Method::Post,
@@ -429,7 +403,12 @@ fn shown(asked: &mut Asked<'_>, of: &[Snapshot]) -> Vec<Value> {
     let variables = &snapshot.ari.general.channelvars;
     let mut view =
         View { site: asked.site, core: &core, facts: asked.facts, variables, zone: zone_of(asked.site) };
-    of.iter().map(|of| view.channel(of)).collect()
+    let mut made: Vec<Value> = of.iter().map(|of| view.channel(of)).collect();
+    drop(core);
+    if std::mem::take(&mut asked.facts.asks) {
+        made.iter_mut().for_each(|one| ask_functions(asked.site, one));
+    }
+    made
 }
 
 /// A channel, as an answer.
@@ -457,13 +436,17 @@ fn to_be_made(asked: &Asked<'_>) -> Result<Create, Fault> {
         formats.push(format.ok_or_else(|| Fault::bad(format!("Provided format ({name}) was not found")))?);
     }
     let owned = |name: &str| asked.get(name).map(str::to_owned);
+    let variables = asked.variables()?;
+    let told = variables.iter().filter(|(_, variable)| variable.is_told == Some(true));
+    let told = told.map(|(name, _)| name.clone()).collect();
     Ok(Create {
         endpoint: asked.need("endpoint").to_owned(),
         id: owned("channelId"),
         other_id: owned("otherChannelId"),
         originator: owned("originator"),
         formats,
-        variables: variables(asked)?,
+        variables: variables.into_iter().map(|(name, variable)| (name, variable.value)).collect(),
+        told,
     })
 }
 
@@ -574,21 +557,61 @@ fn mute(asked: &mut Asked<'_>, muted: bool) -> Done {
 
 fn play(asked: &mut Asked<'_>) -> Done {
     let made = verbs::play(&asked.site.shard, asked.need("channelId"), playing(asked))?;
-    Ok(Answer::Made(playback(&made)))
+    Ok(Answer::Made(playback(&made), format!("/playbacks/{}", made.id)))
 }
 
 fn record(asked: &mut Asked<'_>) -> Done {
     let made = verbs::record(&asked.site.shard, asked.need("channelId"), recorded(asked))?;
-    Ok(Answer::Made(recording(&made)))
+    Ok(Answer::Made(recording(&made), format!("/recordings/live/{}", made.name)))
 }
 
-fn variable(asked: &mut Asked<'_>) -> Done {
-    let (channel, name) = (asked.need("channelId"), asked.need("variable"));
-    let value = verbs::channel_variable(&asked.site.shard, channel, name, rights(asked))?;
-    Ok(Answer::Found(json!({ "value": value })))
+fn rtp_statistics(asked: &mut Asked<'_>) -> Done {
+    let channel = asked.need("channelId");
+    let quality = verbs::rtp_statistics(&asked.site.shard, channel)?;
+    Ok(Answer::Found(statistics(channel, &quality)))
 }
 
-fn set_variable(asked: &mut Asked<'_>) -> Done {
-    let pair = (asked.need("variable"), asked.get("value").unwrap_or_default());
-    done(verbs::set_channel_variable(&asked.site.shard, asked.need("channelId"), pair, rights(asked)))
+/// What is known of a channel's RTP. Times are seconds; what no report has said yet is not there.
+fn statistics(channel: &str, of: &Quality) -> Value {
+    let latest = &of.latest;
+    let mut out = json!({
+        "txcount": latest.sent_packets,
+        "rxcount": latest.received_packets,
+        "txploss": latest.peer_lost_packets,
+        "rxploss": latest.lost_packets,
+        "local_ssrc": latest.ssrc,
+        "remote_ssrc": latest.peer_ssrc,
+        "txoctetcount": latest.sent_bytes,
+        "rxoctetcount": latest.received_bytes,
+        "channel_uniqueid": channel,
+    });
+    let series = [
+        ("remote_", "jitter", &of.peer_jitter),
+        ("local_", "jitter", &of.jitter),
+        ("remote_", "rxploss", &of.peer_lost),
+        ("local_", "rxploss", &of.lost),
+        ("", "rtt", &of.round_trip),
+    ];
+    let Some(fields) = out.as_object_mut() else { return out };
+    for (side, of_what, series) in series.into_iter().filter(|(.., series)| series.is_known()) {
+        for (which, value) in [
+            ("max", series.greatest()),
+            ("min", series.least()),
+            ("normdev", series.mean()),
+            ("stdev", series.deviation()),
+        ] {
+            fields.insert(format!("{side}{which}{of_what}"), json!(value));
+        }
+    }
+    for (name, series, micros) in [
+        // In the field these two are the other way round than in the spreads.
+        ("txjitter", &of.jitter, latest.jitter_us),
+        ("rxjitter", &of.peer_jitter, latest.peer_jitter_us),
+        ("rtt", &of.round_trip, latest.round_trip_us),
+    ] {
+        if series.is_known() {
+            fields.insert(name.into(), json!(call::seconds(micros)));
+        }
+    }
+    out
 }

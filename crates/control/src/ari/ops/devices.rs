@@ -22,6 +22,10 @@ const NAME_BYTES_MAX: usize = 128;
 const DEVICES_MAX: usize = 10_000;
 
 const DEVICE: Param = path("deviceName", "name of the device");
+/// What a program may say that a device does.
+const STATES: [&str; 8] =
+    ["NOT_INUSE", "INUSE", "BUSY", "INVALID", "UNAVAILABLE", "RINGING", "RINGINUSE", "ONHOLD"];
+const NO_NAME: (u16, &str) = (404, "the device has no name");
 const NOT_OURS: (u16, &str) = (409, "the name does not begin with Stasis:");
 
 pub(super) const ROWS: &[Operation] = &[
@@ -52,19 +56,19 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Says what a device does whose name begins with Stasis:.",
         params: &[
             DEVICE,
-            text("deviceState", "what it does").must().words(&[
-                "NOT_INUSE",
-                "INUSE",
-                "BUSY",
-                "INVALID",
-                "UNAVAILABLE",
-                "RINGING",
-                "RINGINUSE",
-                "ONHOLD",
-            ]),
+            text(
+                "deviceState",
+                "what it does: NOT_INUSE, INUSE, BUSY, INVALID, UNAVAILABLE, RINGING, RINGINUSE or ONHOLD",
+            )
+            .must(),
         ],
         answer: "void",
-        errors: &[(400, "the state is none, or the name is too long"), NOT_OURS, (500, "there are too many")],
+        errors: &[
+            (400, "the name is too long"),
+            NO_NAME,
+            NOT_OURS,
+            (500, "the state is none, or there are too many"),
+        ],
         run: update,
     },
     Operation {
@@ -74,7 +78,7 @@ pub(super) const ROWS: &[Operation] = &[
         text: "Forgets a device whose name begins with Stasis:.",
         params: &[DEVICE],
         answer: "void",
-        errors: &[(404, "there is no such device"), NOT_OURS],
+        errors: &[NO_NAME, NOT_OURS],
         run: delete,
     },
 ];
@@ -105,8 +109,14 @@ fn list(asked: &mut Asked<'_>) -> Done {
 
 /// The name without what it begins with.
 fn own(asked: &Asked<'_>) -> Result<String, Fault> {
-    let name = asked.need("deviceName").strip_prefix(PREFIX).filter(|name| !name.is_empty());
-    name.map(str::to_owned).ok_or_else(|| Fault::new(409, "Uncontrolled device specified"))
+    let device = asked.need("deviceName");
+    let found =
+        device.split_at_checked(PREFIX.len()).filter(|(prefix, _)| prefix.eq_ignore_ascii_case(PREFIX));
+    match found {
+        Some((_, "")) => Err(Fault::not_found("Device name is missing")),
+        Some((_, name)) => Ok(name.to_owned()),
+        None => Err(Fault::new(409, "Uncontrolled device specified")),
+    }
 }
 
 fn get(asked: &mut Asked<'_>) -> Done {
@@ -115,7 +125,7 @@ fn get(asked: &mut Asked<'_>) -> Done {
         Ok(name) => asked.site.shard.core.borrow().services.db.get(FAMILY, &name),
         Err(_) => None,
     };
-    let word = kept.unwrap_or_else(|| match device.starts_with(PREFIX) {
+    let word = kept.unwrap_or_else(|| match own(asked).is_ok() {
         true => DeviceState::Unknown.name().to_owned(),
         false => device_state(&asked.site.shard, device).name().to_owned(),
     });
@@ -128,24 +138,25 @@ fn update(asked: &mut Asked<'_>) -> Done {
     if device.len() > NAME_BYTES_MAX || name.contains('/') || name.chars().any(char::is_control) {
         return Err(Fault::bad("the name is too long, or holds what no name does"));
     }
-    let state =
-        DeviceState::parse(asked.need("deviceState")).ok_or_else(|| Fault::bad("Unknown device state"))?;
+    let state = asked.need("deviceState").to_ascii_uppercase();
+    let state = STATES.contains(&&*state).then(|| DeviceState::parse(&state)).flatten();
+    let state = state.ok_or_else(|| Fault::new(500, "Unknown device"))?;
+    let own = format!("{PREFIX}{name}");
     let core = &mut *asked.site.shard.core.borrow_mut();
     let is_new = core.services.db.get(FAMILY, &name).is_none();
     if is_new && kept(core).len() >= DEVICES_MAX || !core.services.db.put(FAMILY, &name, state.name()) {
         return Err(Fault::new(500, "there are too many devices"));
     }
-    core.told_of_device(device, TELLER, state);
+    core.told_of_device(&own, TELLER, state);
     Ok(Answer::Nothing)
 }
 
 fn delete(asked: &mut Asked<'_>) -> Done {
     let name = own(asked)?;
     let core = &mut *asked.site.shard.core.borrow_mut();
-    if core.services.db.get(FAMILY, &name).is_none() {
-        return Err(Fault::not_found("Device name is missing"));
+    if core.services.db.get(FAMILY, &name).is_some() {
+        core.services.db.delete(FAMILY, &name);
+        core.told_of_device(&format!("{PREFIX}{name}"), TELLER, DeviceState::Unknown);
     }
-    core.services.db.delete(FAMILY, &name);
-    core.told_of_device(asked.need("deviceName"), TELLER, DeviceState::Unknown);
     Ok(Answer::Nothing)
 }

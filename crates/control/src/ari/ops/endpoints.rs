@@ -2,10 +2,11 @@
 
 use apps::message;
 use call::{Sending, TextMessage};
+use driver::sip::Refer;
 use serde_json::Value;
 
 use super::super::asked::Asked;
-use super::super::table::{Answer, Done, Fault, Method, Operation, Param, pairs, path, text};
+use super::super::table::{Answer, Done, Fault, Method, Operation, Param, flag, pairs, path, text};
 use super::super::view::{Facts, View};
 use super::super::zone_of;
 
@@ -13,6 +14,14 @@ const TECH: Param = path("tech", "technology, PJSIP or IAX2");
 const FROM: Param = text("from", "who it is from").must();
 const BODY: Param = text("body", "the text");
 const VARIABLES: Param = pairs("variables", "headers that go out with it");
+const REFER_TO: Param = text("refer_to", "whom to call: a URI, or pjsip:ENDPOINT").must();
+const TO_SELF: Param = flag("to_self", "an endpoint is to be called by this server").or("false");
+const HEADERS: Param =
+    pairs("variables", "headers that go out with it; display_name is the name in Refer-To");
+const REFER_ERRORS: &[(u16, &str)] = &[
+    (400, "something is missing, or nobody is to be called so"),
+    (404, "nobody speaks that protocol, or there is no such endpoint"),
+];
 const SEND_ERRORS: &[(u16, &str)] = &[
     (400, "no sender is named"),
     (404, "nobody speaks that protocol, or there is no such endpoint"),
@@ -39,6 +48,32 @@ pub(super) const ROWS: &[Operation] = &[
         answer: "void",
         errors: SEND_ERRORS,
         run: send,
+    },
+    Operation {
+        method: Method::Post,
+        path: "/endpoints/refer",
+        name: "refer",
+        text: "Asks whoever `to` names to call somebody else, outside of any call.",
+        params: &[text("to", "whom: pjsip:ENDPOINT and its likes").must(), FROM, REFER_TO, TO_SELF, HEADERS],
+        answer: "void",
+        errors: REFER_ERRORS,
+        run: |asked| {
+            let to = asked.need("to").to_owned();
+            refer(asked, &to)
+        },
+    },
+    Operation {
+        method: Method::Post,
+        path: "/endpoints/{tech}/{resource}/refer",
+        name: "referToEndpoint",
+        text: "Asks an endpoint to call somebody else, outside of any call.",
+        params: &[TECH, path("resource", "name of the endpoint"), FROM, REFER_TO, TO_SELF, HEADERS],
+        answer: "void",
+        errors: REFER_ERRORS,
+        run: |asked| {
+            let to = endpoint_asked(asked)?;
+            refer(asked, &to)
+        },
     },
     Operation {
         method: Method::Get,
@@ -123,25 +158,59 @@ fn send(asked: &mut Asked<'_>) -> Done {
 }
 
 fn send_to_endpoint(asked: &mut Asked<'_>) -> Done {
+    let to = endpoint_asked(asked)?;
+    deliver(asked, &to)
+}
+
+/// The endpoint of the path, as messages name it.
+fn endpoint_asked(asked: &Asked<'_>) -> Result<String, Fault> {
     let tech = technology(asked.need("tech"))?;
-    let resource = asked.need("resource").to_owned();
-    if found(asked, &[tech], Some(&resource)).is_empty() {
+    let resource = asked.need("resource");
+    if found(asked, &[tech], Some(resource)).is_empty() {
         return Err(Fault::not_found("Endpoint not found"));
     }
-    deliver(asked, &format!("{}:{resource}", tech.to_ascii_lowercase()))
+    Ok(format!("{}:{resource}", tech.to_ascii_lowercase()))
+}
+
+/// Names and values of headers, of which each has one line.
+fn headers(asked: &Asked<'_>) -> Result<Vec<(String, String)>, Fault> {
+    let all = asked.pairs("variables")?;
+    let is_bad =
+        |(name, value): &(String, String)| name.contains(['\r', '\n', ':']) || value.contains(['\r', '\n']);
+    if all.iter().any(is_bad) { Err(Fault::bad("a header has one line")) } else { Ok(all) }
+}
+
+fn refer(asked: &mut Asked<'_>, to: &str) -> Done {
+    if !to.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("pjsip:")) {
+        return Err(Fault::not_found("Endpoint not found"));
+    }
+    let (names, headers): (Vec<_>, Vec<_>) =
+        headers(asked)?.into_iter().partition(|(name, _)| name == "display_name");
+    let wanted = Refer {
+        from: asked.need("from"),
+        refer_to: asked.need("refer_to"),
+        to_self: asked.is("to_self"),
+        display_name: names.first().map_or("", |(_, name)| name.as_str()),
+        headers: &headers,
+    };
+    if [wanted.from, wanted.refer_to, to].iter().any(|text| text.contains(['\r', '\n'])) {
+        return Err(Fault::bad("a header has one line"));
+    }
+    let core = &mut *asked.site.shard.core.borrow_mut();
+    match asked.site.sip.borrow_mut().send_refer(core, to, &wanted) {
+        true => Ok(Answer::Accepted),
+        false => Err(Fault::not_found("Endpoint not found")),
+    }
 }
 
 fn deliver(asked: &mut Asked<'_>, to: &str) -> Done {
     let (from, body) = (asked.need("from").to_owned(), asked.get("body").unwrap_or_default().to_owned());
     let mut message = TextMessage { to: to.to_owned(), from, body, ..TextMessage::default() };
-    for (name, value) in asked.pairs("variables")? {
-        if name.contains(['\r', '\n', ':']) || value.contains(['\r', '\n']) {
-            return Err(Fault::bad("a header has one line"));
-        }
+    for (name, value) in headers(asked)? {
         message.set(&name, &value, true);
     }
     match message::send(&asked.site.shard, to, &message) {
-        Ok(Sending::Sent) => Ok(Answer::Nothing),
+        Ok(Sending::Sent) => Ok(Answer::Accepted),
         Err(message::NoProtocol) | Ok(Sending::InvalidUri) => Err(Fault::not_found("Endpoint not found")),
         Ok(Sending::Failed) => Err(Fault::new(500, "the message could not be sent")),
     }

@@ -31,15 +31,11 @@ pub(super) const ROWS: &[Operation] = &[
         method: Method::Post,
         path: "/events/user/{eventName}",
         name: "userEvent",
-        text: "Tells applications something: ChannelUserevent, and UserEvent to managers.",
+        text: "Tells an application something: ChannelUserevent, and UserEvent to managers when it is about a channel.",
         params: &[
             path("eventName", "name of the event"),
             text("application", "who is told").must(),
-            text(
-                "source",
-                "what it is about: channel:ID, bridge:ID, endpoint:TECH/RESOURCE or deviceState:NAME",
-            )
-            .many(),
+            text("source", "what it is about: channel:ID, bridge:ID or endpoint:TECH/RESOURCE").many(),
             pairs("variables", "what it says"),
         ],
         answer: "void",
@@ -96,16 +92,20 @@ fn user_event(asked: &mut Asked<'_>) -> Done {
     event.insert("asterisk_id".into(), Value::from(identity_of(&site)));
     event.insert("eventname".into(), Value::from(name.as_str()));
     event.insert("userevent".into(), said.into());
+    let (mut channel, mut bridge) = (None, None);
     for source in &sources {
         let (kind, id) = source.split_once(':').ok_or_else(|| Fault::bad("Invalid source URI scheme"))?;
         let found = match kind {
             "channel" => {
-                core.stasis_channel(id).ok().and_then(|id| core.snapshot(id)).map(|of| view.channel(&of))
+                channel = core.stasis_channel(id).ok().and_then(|id| core.snapshot(id));
+                channel.as_ref().map(|of| view.channel(of))
             }
-            "bridge" => core.stasis_bridge_view(id).map(|of| view.bridge(&of)),
+            "bridge" => {
+                bridge = core.bridge_by_uid(id).and_then(|id| core.bridge_snapshot(id));
+                let own = core.stasis_bridge_view(id).map(|of| view.bridge(&of));
+                own.or_else(|| bridge.as_ref().map(|of| view.plain_bridge(of)))
+            }
             "endpoint" => id.split_once('/').and_then(|(tech, resource)| view.endpoint(tech, resource)),
-            // A device has no place in the event.
-            "deviceState" => continue,
             _ => return Err(Fault::bad("Invalid source URI scheme")),
         };
         event.insert(kind.to_owned(), found.ok_or_else(|| Fault::new(422, "Event source not found"))?);
@@ -115,8 +115,8 @@ fn user_event(asked: &mut Asked<'_>) -> Done {
     if hears {
         tell(&site, asked.sockets, &event.into(), std::iter::once(&*app));
     }
-    // Managers hear of it as of one of their own; no other application does.
+    // Managers hear of it when it is about a channel; no other application does.
     let mut core = site.shard.core.borrow_mut();
-    core.notice(|_| Some(Notice::UserEvent { channel: None, name, fields }));
+    core.notice(|_| Some(Notice::ProgramEvent { channel: channel?, bridge, name, fields }));
     Ok(Answer::Nothing)
 }

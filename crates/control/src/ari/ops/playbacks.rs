@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Operation] = &[
 
 fn get(asked: &mut Asked<'_>) -> Done {
     let core = asked.site.shard.core.borrow();
-    let found = core.stasis.playback(asked.need("playbackId"));
+    let found = core.stasis.playback_named(asked.need("playbackId"));
     found.map(|of| Answer::Found(playback(of))).ok_or_else(|| Fault::not_found("Playback not found"))
 }
 

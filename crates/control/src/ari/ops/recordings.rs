@@ -150,7 +150,7 @@ fn get_file(asked: &mut Asked<'_>) -> Done {
 
 fn copy(asked: &mut Asked<'_>) -> Done {
     let (name, to) = (asked.need("recordingName"), asked.need("destinationRecordingName"));
-    Ok(Answer::Made(row(&verbs::copy_stored(&asked.site.shard, name, to)?)))
+    Ok(Answer::Found(row(&verbs::copy_stored(&asked.site.shard, name, to)?)))
 }
 
 fn get_live(asked: &mut Asked<'_>) -> Done {

@@ -124,4 +124,19 @@ fn pages_of_other_origins_may_what_the_site_lists() {
             "{origin}"
         );
     }
+    for (method, target, status, allow) in [
+        ("OPTIONS", "/channels", 204, "OPTIONS,GET,POST"),
+        ("OPTIONS", "/channels/x", 204, "OPTIONS,GET,POST,DELETE"),
+        ("OPTIONS", "/channels/x/moh", 204, "OPTIONS,POST,DELETE"),
+        ("PUT", "/channels", 405, "OPTIONS,GET,POST"),
+        ("DELETE", "/asterisk/info", 405, "OPTIONS,GET"),
+    ] {
+        let heard = desk.ask(method, target, "");
+        assert_eq!(heard.status, status, "{method} {target}");
+        assert!(
+            format!("{}\r\n", heard.head).contains(&format!("\r\nAllow: {allow}\r\n")),
+            "{method} {target}: {}",
+            heard.head
+        );
+    }
 }

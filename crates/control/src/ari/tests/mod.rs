@@ -1,6 +1,7 @@
 //! The REST interface on a small running system, on invented time.
 
 mod auth;
+mod field;
 mod hostile;
 mod shapes;
 mod socket;
@@ -18,7 +19,8 @@ use super::*;
 use crate::testing::{self, Folder};
 
 const DIALPLAN: &str = "[default]\nexten => 100,1,Stasis(hello,one,two)\nsame => n,Wait(60)\n\
-    exten => 101,1,Answer()\nsame => n,Wait(600)\nexten => 102,1,Dial(SIM/bob)\nexten => 103,1,Stasis(other)\n";
+    exten => 101,1,Answer()\nsame => n,Wait(600)\nexten => 102,1,Dial(SIM/bob)\nexten => 103,1,Stasis(other)\n\
+    exten => 104,1,StasisBroadcast(1000,^s,x:y,yes)\nsame => n,Wait(60)\n";
 
 const PASSWORD: &str = "a secret of twenty";
 
