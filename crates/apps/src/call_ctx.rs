@@ -276,6 +276,10 @@ impl Call {
         }
         let Some(channel) = core.get_mut(self.chan.id()) else { return };
         if let Some(place) = &*self.run.place.borrow() {
+            let before = &channel.location;
+            if before.exten != place.exten() || before.context != place.context() {
+                channel.last_place.clone_from(before);
+            }
             let shown = &mut channel.location;
             overwrite(&mut shown.context, place.context());
             overwrite(&mut shown.exten, place.exten());

@@ -122,6 +122,11 @@ impl Env for Scope<'_> {
         }
         self.call.set_global_var(var, value);
     }
+    fn remove_global(&mut self, var: Var<'_>) {
+        if self.rights.sets {
+            self.call.chan.core(|core| core.globals.remove(var));
+        }
+    }
 
     fn random(&mut self) -> u64 {
         self.call.chan.core(call::Core::random)
@@ -275,7 +280,8 @@ fn builtin(core: &mut call::Core, call: &Call, which: Builtin, out: &mut String)
             let _ = write!(out, "{}", channel.hangup.unwrap_or(channel.last_cause).0);
         }
         Builtin::Callingpres => drop(write!(out, "{}", channel.caller.number_presentation.code())),
-        Builtin::Callingani2 | Builtin::Callington | Builtin::Callingtns => out.push('0'),
+        Builtin::Callingani2 => drop(write!(out, "{}", channel.ani2)),
+        Builtin::Callington | Builtin::Callingtns => out.push('0'),
         _ => return false,
     }
     true

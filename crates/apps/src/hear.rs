@@ -231,12 +231,12 @@ async fn background_detect(call: &Call, text: &str) -> Outcome {
                 if before_ms > longest || at.as_millis() > u128::from(watched_ms) {
                     continue;
                 }
+                call.set("TALK_DETECTED", &before_ms.to_string());
                 if call.exists(&context, "talk") {
                     drop((sounding, listening));
                     call.stand_at(pbx::Place::find(call, &context, "talk", 1));
                     return Ok(Flow::Jumped);
                 }
-                call.log(Level::Warning, "BackgroundDetect heard talk, and there is no extension 'talk'");
                 return Ok(Flow::Continue);
             }
             Some(_) | None => {}

@@ -147,6 +147,7 @@ pub fn event_field(event: &Cel, name: &str) -> String {
         "peeraccount" => event.peer_account.clone(),
         "uniqueid" => event.uniqueid.to_string(),
         "linkedid" => event.linkedid.to_string(),
+        "tenantid" => event.tenant.to_string(),
         "userfield" => event.user_field.clone(),
         "peer" => event.peer.clone(),
         "extra" => event.extra_json(),
@@ -160,7 +161,9 @@ pub fn cel_fields(event: &Cel, time: &str, named: bool) -> Vec<(&'static str, St
     let own = named && event.kind == CelKind::UserDefined;
     let kind = if own { event.user_defined.clone() } else { event.kind.name().to_owned() };
     let plain = |name: &str| event_field(event, name);
-    vec![
+    // It is not told of channels that have none.
+    let tenant = Some(("TenantID", plain("tenantid"))).filter(|(_, tenant)| !tenant.is_empty());
+    let mut fields = vec![
         ("EventName", kind),
         ("AccountCode", plain("accountcode")),
         ("CallerIDnum", plain("cid_num")),
@@ -177,11 +180,15 @@ pub fn cel_fields(event: &Cel, time: &str, named: bool) -> Vec<(&'static str, St
         ("AMAFlags", event.ama_flags.name().to_owned()),
         ("UniqueID", plain("uniqueid")),
         ("LinkedID", plain("linkedid")),
+    ];
+    fields.extend(tenant);
+    fields.extend([
         ("Userfield", plain("userfield")),
         ("Peer", plain("peer")),
         ("PeerAccount", plain("peeraccount")),
         ("Extra", plain("extra")),
-    ]
+    ]);
+    fields
 }
 
 /// What a function of channels says of an event: `CALLERID(num)`, `CHANNEL(appname)`.
@@ -281,6 +288,7 @@ impl Env for Scope<'_> {
     fn set_global(&mut self, var: Var<'_>, value: &str) {
         self.core.globals.set(var, value, Inherit::Never);
     }
+    fn remove_global(&mut self, _: Var<'_>) {}
     fn random(&mut self) -> u64 {
         self.core.random()
     }

@@ -248,16 +248,8 @@ impl crate::Core {
     fn tell_ban(&mut self, event: &'static str, service: &'static str, address: IpAddr, account: String) {
         let family = if address.is_ipv4() { "IPV4" } else { "IPV6" };
         let remote = format!("{family}/ANY/{address}/0");
-        let attempt = Attempt {
-            event,
-            service,
-            account,
-            session: String::new(),
-            local: String::new(),
-            remote,
-            challenge: String::new(),
-            time: self.event_time(),
-        };
+        let attempt =
+            Attempt { event, service, account, remote, time: self.event_time(), ..Attempt::default() };
         self.notice(|_| Some(Notice::Security(Box::new(attempt))));
     }
 }

@@ -107,6 +107,10 @@ pub struct Cdr {
     pub uniqueid: String,
     /// LINKEDID.
     pub linkedid: String,
+    /// Tenant of the channel.
+    pub tenant: String,
+    /// Tenant of the other one.
+    pub peer_tenant: String,
     /// User field.
     pub user_field: String,
     /// Number of the record, counted over the whole server from 0.

@@ -181,6 +181,8 @@ pub struct Cel {
     pub uniqueid: Rc<str>,
     /// LINKEDID.
     pub linkedid: Rc<str>,
+    /// Its tenant; empty: none.
+    pub tenant: Rc<str>,
     /// User field of its call record.
     pub user_field: String,
     /// The other channels of its bridge, by commas.
@@ -211,6 +213,7 @@ impl Cel {
             peer_account: channel.peer_account.clone(),
             uniqueid: channel.uniqueid.clone(),
             linkedid: channel.linkedid.clone(),
+            tenant: channel.tenant.clone(),
             user_field: channel.user_field.clone(),
             peer: String::new(),
             extra: Vec::new(),
@@ -237,6 +240,7 @@ impl Cel {
             account: none(),
             peer_account: none(),
             linkedid: uniqueid.clone(),
+            tenant: Rc::from(""),
             uniqueid,
             user_field: none(),
             peer: none(),
@@ -384,11 +388,16 @@ impl Core {
             .copied()
             .filter(|id| self.get(*id).is_some_and(|channel| channel.linkedid != oldest))
             .collect();
+        // Who comes to another call comes to its tenant.
+        let of_oldest =
+            members.iter().filter_map(|id| self.get(*id)).find(|channel| channel.linkedid == oldest);
+        let tenant = of_oldest.map(|channel| channel.tenant.clone()).unwrap_or_default();
         for id in others {
             self.count_linked(Some(oldest.clone()));
             self.leave_linked(id);
             if let Some(channel) = self.get_mut(id) {
                 channel.linkedid = oldest.clone();
+                channel.tenant = tenant.clone();
             }
         }
     }

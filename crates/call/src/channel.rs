@@ -211,6 +211,8 @@ pub struct NewChannel {
     pub handle: u64,
     /// UNIQUEID given by whoever originated it.
     pub uniqueid: Option<String>,
+    /// Its tenant, also an empty one; `None`: that of the channel on whose behalf it is made.
+    pub tenant: Option<Rc<str>>,
 }
 
 /// A place in a queue that may be kept.
@@ -265,6 +267,8 @@ pub struct Channel {
     pub uniqueid: Rc<str>,
     /// UNIQUEID of the oldest channel of the call.
     pub linkedid: Rc<str>,
+    /// The tenant that it belongs to; empty: none.
+    pub tenant: Rc<str>,
     /// Audio is let through neither from its party, nor to it; see [`Core::mute`](crate::Core::mute).
     pub muted: (bool, bool),
     /// Number of the call for the log; all channels of one LINKEDID have the same.
@@ -279,6 +283,8 @@ pub struct Channel {
     pub caller: PartyId,
     /// Automatic number identification.
     pub ani: Option<String>,
+    /// What kind of line it comes from: the two digits of ANI II.
+    pub ani2: u16,
     /// The number that was dialled (DNID), when the driver knows it.
     pub dialed: Option<String>,
     /// Who is at the other end of the conversation.
@@ -309,6 +315,8 @@ pub struct Channel {
     pub(crate) picked_up: bool,
     /// Position in the dialplan.
     pub location: Location,
+    /// The last other context and extension that it was in.
+    pub last_place: Location,
     /// Application that runs, and its arguments; empty between.
     pub app: &'static str,
     /// Arguments of `app`.

@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub uniqueid: Rc<str>,
     /// LINKEDID.
     pub linkedid: Rc<str>,
+    /// Its tenant; empty: none.
+    pub tenant: Rc<str>,
     /// State.
     pub state: ChanState,
     /// Caller.
@@ -52,6 +54,7 @@ impl Snapshot {
             name: channel.name.clone(),
             uniqueid: channel.uniqueid.clone(),
             linkedid: channel.linkedid.clone(),
+            tenant: channel.tenant.clone(),
             state: channel.state,
             caller: channel.caller.clone(),
             connected: channel.connected.clone(),

@@ -13,10 +13,10 @@ use crate::{Core, Level, Notice};
 const SHOWN_CHARS_MAX: usize = 64;
 
 /// Somebody who tried to get in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// `SuccessfulAuth`, `ChallengeSent`, `ChallengeResponseFailed`, `InvalidPassword`, `InvalidAccountID`, `FailedACL`,
-    /// `AddressBanned`, `AddressUnbanned`.
+    /// `RequestNotAllowed`, `RequestBadFormat`, `AddressBanned`, `AddressUnbanned`.
     pub event: &'static str,
     /// `AMI`, `PJSIP`, `IAX2`, `HTTP`, `CLI`.
     pub service: &'static str,
@@ -30,6 +30,13 @@ pub struct Attempt {
     pub remote: String,
     /// What was asked of it: the nonce; of `FailedACL` what refused it; empty without one.
     pub challenge: String,
+    /// What was wanted, of `RequestNotAllowed` and `RequestBadFormat`: `Action: Ping`.
+    pub request: String,
+    /// When its session began to be somebody's, microseconds since the epoch; 0 of one that is nobody's. None where there
+    /// are no sessions.
+    pub since: Option<i64>,
+    /// The same as it is told.
+    pub since_time: String,
     /// When: ISO 8601 with milliseconds; filled in when it is told.
     pub time: String,
 }
@@ -42,20 +49,36 @@ impl Attempt {
     /// Its fields in the order and with the names of the field's events, those that are there.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let severity = if self.is_good() { "Informational" } else { "Error" };
-        let password = if self.event == "SuccessfulAuth" { "1" } else { "" };
+        // Of managers it is told that they have used none, whatever they did.
+        let password = match (self.event, self.service) {
+            ("SuccessfulAuth", "AMI") => "0",
+            ("SuccessfulAuth", _) => "1",
+            _ => "",
+        };
+        let version = if (self.event, self.service) == ("InvalidPassword", "AMI") { "2" } else { "1" };
+        let account = ("AccountID", self.account.as_str());
+        // Who said what nobody understands is told last.
+        let (first, last) = match self.event {
+            "RequestBadFormat" => (None, Some(account).filter(|(_, account)| !account.is_empty())),
+            _ => (Some(account), None),
+        };
         [
-            ("EventTV", self.time.as_str()),
-            ("Severity", severity),
-            ("Service", self.service),
-            ("EventVersion", "1"),
-            ("AccountID", &self.account),
-            ("SessionID", &self.session),
-            ("LocalAddress", &self.local),
-            ("RemoteAddress", &self.remote),
-            (if self.event == "FailedACL" { "ACLName" } else { "Challenge" }, &self.challenge),
-            ("UsingPassword", password),
+            Some(("EventTV", self.time.as_str())),
+            Some(("Severity", severity)),
+            Some(("Service", self.service)),
+            Some(("EventVersion", version)),
+            first,
+            Some(("SessionID", &self.session)),
+            Some(("LocalAddress", &self.local)),
+            Some(("RemoteAddress", &self.remote)),
+            Some((if self.event == "FailedACL" { "ACLName" } else { "Challenge" }, &self.challenge)),
+            Some(("UsingPassword", password)),
+            Some(("RequestType", &self.request)),
+            Some(("SessionTV", &self.since_time)),
+            last,
         ]
         .into_iter()
+        .flatten()
         .filter(|(name, value)| !value.is_empty() || matches!(*name, "AccountID" | "SessionID"))
     }
 }
@@ -184,7 +207,9 @@ impl Core {
     }
     /// The time of this moment as security events have it: ISO 8601 with milliseconds, where the machine stands.
     pub(crate) fn event_time(&self) -> String {
-        let micros = self.services.wall.now_micros();
+        self.time_text(self.services.wall.now_micros())
+    }
+    fn time_text(&self, micros: i64) -> String {
         let wall = Wall {
             seconds: micros.div_euclid(1_000_000),
             micros: u32::try_from(micros.rem_euclid(1_000_000)).unwrap_or(0),
@@ -202,7 +227,9 @@ impl Core {
         }
         let mut attempt = attempt(self);
         attempt.time = self.event_time();
-        for text in [&mut attempt.account, &mut attempt.session, &mut attempt.challenge] {
+        attempt.since_time = attempt.since.map(|micros| self.time_text(micros)).unwrap_or_default();
+        for text in [&mut attempt.account, &mut attempt.session, &mut attempt.challenge, &mut attempt.request]
+        {
             *text = shown(text);
         }
         if logged {

@@ -35,7 +35,12 @@ struct Header {
     name: String,
     template: bool,
     parents: Vec<String>,
+    /// What it inherited when [`Document::note_inherited`] looked.
+    inherited: Vec<Assigned>,
 }
+
+/// A variable: name, value, and whether it is written with `=>`.
+type Assigned = (String, String, bool);
 
 /// Why a change was not made; the document is as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +64,9 @@ pub enum EditError {
     #[error("the line is entangled with a comment block")]
     Entangled,
 }
+
+/// How far templates of templates are followed: deeper ones than anybody writes.
+const TEMPLATES_DEPTH_MAX: usize = 8;
 
 /// A variable's name, and what is asked of its value.
 pub type Condition<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
@@ -166,6 +174,7 @@ impl Document {
             name: new.name.to_owned(),
             template: new.template,
             parents: new.parents.iter().map(|name| (*name).to_owned()).collect(),
+            inherited: Vec::new(),
         };
         let blank = || Line { bytes: Vec::new(), kind: Kind::Other };
         let mut lines = vec![header.line()];
@@ -218,7 +227,8 @@ impl Document {
         }
         Ok(())
     }
-    /// Gives the first variable of a name another value; only one that has the value `old`, when that is given.
+    /// Gives the last variable of a name, in each of the chosen sections, another value; only one that has the value `old`,
+    /// when that is given.
     pub fn update(
         &mut self,
         section: &str,
@@ -231,14 +241,13 @@ impl Document {
         if !is_value(value) {
             return Err(EditError::Unwritable);
         }
+        let mut found = Vec::new();
         for header in sections {
             let end = self.end_of(header);
-            if let Some(at) = self.matching(header, end, name, old)?.first().copied() {
-                self.rewrite(at, value);
-                return Ok(());
-            }
+            found.push(self.matching(header, end, name, old)?.last().copied().ok_or(EditError::NoVariable)?);
         }
-        Err(EditError::NoVariable)
+        found.into_iter().for_each(|at| self.rewrite(at, value));
+        Ok(())
     }
     /// Takes variables of a name away: those with the value `old`, when that is given; and of these the one that is
     /// number `line` among the variables of its section.
@@ -277,7 +286,8 @@ impl Document {
         }
         Err(EditError::NoVariable)
     }
-    /// Adds a variable: after the last one of the section, or as its number `line`. `object` writes `=>`.
+    /// Adds a variable to each of the chosen sections: after the last one of it, or as its number `line`. `object` writes
+    /// `=>`.
     pub fn add(
         &mut self,
         section: &str,
@@ -290,17 +300,88 @@ impl Document {
         if !named || !is_value(value) || name.starts_with(['[', '#']) {
             return Err(EditError::Unwritable);
         }
-        let Some(header) = sections.first().copied() else { return Err(EditError::NoSection) };
-        let end = self.end_of(header);
-        let at = match line {
-            Some(number) => self.variables(header, end).nth(number),
-            None => None,
-        };
-        let last = || self.variables(header, end).last().map_or(header, |last| self.past_block(last));
-        let at = at.unwrap_or_else(|| last() + 1);
-        self.open_end &= at < self.lines.len();
-        self.lines.insert(at, variable(name, value, object));
+        for header in sections.into_iter().rev() {
+            let end = self.end_of(header);
+            let at = match line {
+                Some(number) => self.variables(header, end).nth(number),
+                None => None,
+            };
+            let last = || self.variables(header, end).last().map_or(header, |last| self.past_block(last));
+            let at = at.unwrap_or_else(|| last() + 1);
+            self.open_end &= at < self.lines.len();
+            self.lines.insert(at, variable(name, value, object));
+        }
         Ok(())
+    }
+
+    /// Notes of each section what it inherits, for [`Document::keep_inherited`].
+    pub fn note_inherited(&mut self) {
+        let headers: Vec<usize> = self.headers().map(|(at, _)| at).collect();
+        for at in headers {
+            let inherited = self.inherited(at, TEMPLATES_DEPTH_MAX);
+            if let Some(Kind::Header(header)) = self.lines.get_mut(at).map(|line| &mut line.kind) {
+                header.inherited = inherited;
+            }
+        }
+    }
+    /// Writes into each section what it inherited when that was noted, but for what it says itself: a change of a template
+    /// changes nothing of those that are there.
+    pub fn keep_inherited(&mut self) {
+        let headers: Vec<(usize, Vec<Assigned>)> =
+            self.headers().map(|(at, header)| (at, header.inherited.clone())).collect();
+        for (at, inherited) in headers.into_iter().rev() {
+            let own: Vec<String> = self.own(at).into_iter().map(|(name, ..)| name).collect();
+            let is_own = |name: &str| own.iter().any(|own| own.eq_ignore_ascii_case(name));
+            let lines = inherited.iter().filter(|(name, value, _)| !is_own(name) && is_value(value));
+            let lines: Vec<Line> =
+                lines.map(|(name, value, object)| variable(name, value, *object)).collect();
+            self.open_end &= lines.is_empty() || at + 1 < self.lines.len();
+            self.lines.splice(at + 1..at + 1, lines);
+        }
+    }
+    /// Takes what says the same as a template out of the sections that inherit from it, so that they follow a change of it.
+    pub fn drop_inherited(&mut self) {
+        let headers: Vec<usize> = self.headers().map(|(at, _)| at).collect();
+        for at in headers.into_iter().rev() {
+            let inherited = self.inherited(at, TEMPLATES_DEPTH_MAX);
+            let same = |name: &str, value: &str| {
+                let last = inherited.iter().rev().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+                last.is_some_and(|(_, known, _)| known == value)
+            };
+            let gone: Vec<usize> = self
+                .within(at, self.end_of(at))
+                .filter(
+                    |(_, line)| matches!(&line.kind, Kind::Variable { name, value, .. } if same(name, value)),
+                )
+                .map(|(at, _)| at)
+                .collect();
+            gone.into_iter().rev().for_each(|at| drop(self.lines.remove(at)));
+        }
+    }
+    /// Puts these lines at the start in the place of those that begin with `mark`.
+    pub fn head(&mut self, mark: &str, lines: &[String]) {
+        let old = self.lines.iter().take_while(|line| line.bytes.starts_with(mark.as_bytes())).count();
+        let new = lines.iter().map(|line| Line { bytes: line.clone().into_bytes(), kind: Kind::Other });
+        self.lines.splice(..old, new);
+    }
+    /// Variables that a section says itself.
+    fn own(&self, header: usize) -> Vec<Assigned> {
+        let of = |(_, line): (usize, &Line)| match &line.kind {
+            Kind::Variable { name, value, object } => Some((name.clone(), value.clone(), *object)),
+            _ => None,
+        };
+        self.within(header, self.end_of(header)).filter_map(of).collect()
+    }
+    /// Variables that a section has from its templates, and they from theirs.
+    fn inherited(&self, header: usize, depth: usize) -> Vec<Assigned> {
+        let Some(Kind::Header(of)) = self.lines.get(header).map(|line| &line.kind) else { return Vec::new() };
+        let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+        let template = |name: &String| self.headers().find(|(at, other)| *at < header && other.name == *name);
+        of.parents
+            .iter()
+            .filter_map(template)
+            .flat_map(|(at, _)| self.inherited(at, depth).into_iter().chain(self.own(at)).collect::<Vec<_>>())
+            .collect()
     }
 
     fn headers(&self) -> impl Iterator<Item = (usize, &Header)> {
@@ -414,7 +495,8 @@ fn kind(text: &str, alone: bool) -> Kind {
             .filter(|option| !option.is_empty() && !option.starts_with('+'))
             .partition(|option| *option == "!");
         let parents = parents.into_iter().map(str::to_owned).collect();
-        return Kind::Header(Header { name: name.to_owned(), template: !marks.is_empty(), parents });
+        let template = !marks.is_empty();
+        return Kind::Header(Header { name: name.to_owned(), template, parents, inherited: Vec::new() });
     }
     if text.starts_with('#') {
         return Kind::Other;

@@ -136,7 +136,7 @@ mod tests {
         fn run(&mut self, call: Call<'_>) -> Answer {
             match call.line {
                 "core waitfullybooted" => Answer::ok("Asterisk has fully booted.\n"),
-                line => Answer::unknown(line),
+                line => Answer::unknown(line, 0),
             }
         }
         fn complete(&mut self, _line: &str, _: Option<crate::socket::Who>) -> Vec<String> {

@@ -305,6 +305,8 @@ pub struct Site {
     pub last_reload: RefCell<Reloaded>,
     /// Reloads the configuration at once and says how it came out; set by the engine.
     pub reload: RefCell<Option<Reload>>,
+    /// Watchers are told nothing of the next reload: the command of a part, such as `dialplan reload`, has asked for it.
+    pub quiet_reload: Cell<bool>,
     /// Counters.
     pub counters: Cell<Counters>,
     /// The console may make parts of calls panic ([`cli::FAULT_INJECTION`](crate::cli::FAULT_INJECTION)).
@@ -325,6 +327,26 @@ pub struct Site {
 
 /// How long a change of the database waits for the disk before its client is told that it has not come there.
 const DISK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Modules, and the files without which they are not there.
+const NEEDED: &[(&str, &str)] = &[
+    ("app_agent_pool", "agents.conf"),
+    ("app_confbridge", "confbridge.conf"),
+    ("app_queue", "queues.conf"),
+    ("chan_iax2", "iax.conf"),
+    ("res_parking", "res_parking.conf"),
+    ("res_pjsip_notify", "pjsip_notify.conf"),
+];
+
+/// How the names of their actions begin.
+const ACTIONS: &[(&str, &str)] = &[
+    ("Agent", "app_agent_pool"),
+    ("Confbridge", "app_confbridge"),
+    ("IAX", "chan_iax2"),
+    ("PJSIPNotify", "res_pjsip_notify"),
+    ("Park", "res_parking"),
+    ("Queue", "app_queue"),
+];
 
 impl Site {
     /// Whether all that the database has been given is on the disk.
@@ -347,6 +369,17 @@ impl Site {
         let caches = self.caches.borrow().clone();
         let mut outcomes = caches.iter().map(|caches| caches.borrow_mut().change(cache, object, wish));
         outcomes.find(|outcome| *outcome != Err(CacheFault::NoCache)).unwrap_or(Err(CacheFault::NoCache))
+    }
+    /// Whether a module has the file without which the field's server leaves it out, with its actions and commands. What has
+    /// no file at all here, and what may lie in databases, is there.
+    pub(crate) fn is_configured(&self, module: &str) -> bool {
+        let file = NEEDED.iter().find(|(known, ..)| *known == module).map(|(_, file)| *file);
+        file.is_none_or(|file| self.databases.borrow().is_some() || !self.snapshot.borrow().lacks(file))
+    }
+    /// Whether an action is there, by the module that it belongs to.
+    pub(crate) fn has_action(&self, action: &str) -> bool {
+        let module = ACTIONS.iter().find(|(start, _)| action.starts_with(start)).map(|(_, module)| *module);
+        module.is_none_or(|module| self.is_configured(module))
     }
     /// Whether somebody has wished for an end that the engine has not looked at yet.
     pub(crate) fn is_stop_wished(&self) -> bool {

@@ -263,6 +263,8 @@ pub enum Answer {
         text: String,
         /// The exit status of `strowger -rx`; 0 for success.
         status: u8,
+        /// It was refused. What merely is not there is no error for managers.
+        refused: bool,
     },
     /// It is done, and what it says is made as it is sent.
     Pages(Pages),
@@ -270,20 +272,29 @@ pub enum Answer {
     Later,
 }
 
+/// Words of an unknown command, behind those that begin others, for which its sentence proposes to ask for help.
+const UNKNOWN_WORDS: usize = 2;
+
 impl Answer {
     /// Success.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self::Done { text: text.into(), status: 0 }
+        Self::Done { text: text.into(), status: 0, refused: false }
     }
-    /// Failure, with what to say.
+    /// What was asked for is not there, with what to say.
     pub fn failed(text: impl Into<String>) -> Self {
-        Self::Done { text: text.into(), status: STATUS_UNKNOWN }
+        Self::Done { text: text.into(), status: STATUS_UNKNOWN, refused: false }
     }
-    /// The sentence scripts know for a command that does not exist.
-    pub fn unknown(line: &str) -> Self {
+    /// Refused, with what to say.
+    pub fn refused(text: impl Into<String>) -> Self {
+        Self::Done { text: text.into(), status: STATUS_UNKNOWN, refused: true }
+    }
+    /// The sentence scripts know for a command that does not exist; `known` words of it begin commands.
+    pub fn unknown(line: &str, known: usize) -> Self {
+        let shown: Vec<&str> = line.split_whitespace().take(known + UNKNOWN_WORDS).collect();
+        let shown = shown.join(" ");
         let text =
-            format!("No such command '{line}' (type 'core show help {line}' for other possible commands)\n");
-        Self::Done { text, status: STATUS_UNKNOWN }
+            format!("No such command '{line}' (type 'core show help {shown}' for other possible commands)\n");
+        Self::refused(text)
     }
 }
 
@@ -427,7 +438,9 @@ impl Sessions {
                         rights: Rights::ALL,
                         view,
                     }) {
-                        Answer::Done { text, status } => out.push(Output::Send(session, done(&text, status))),
+                        Answer::Done { text, status, .. } => {
+                            out.push(Output::Send(session, done(&text, status)));
+                        }
                         Answer::Pages(pages) => open.pages = Some(pages),
                         Answer::Later => open.busy = true,
                     }
@@ -488,7 +501,7 @@ mod tests {
                     call.view.verbose = level.parse().unwrap();
                     Answer::ok("")
                 }
-                _ => Answer::unknown(call.line),
+                _ => Answer::unknown(call.line, 0),
             }
         }
         fn complete(&mut self, line: &str, _: Option<Who>) -> Vec<String> {

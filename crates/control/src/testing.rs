@@ -90,6 +90,7 @@ pub(crate) fn site(world: &World, folder: &Path, snapshot: Arc<Snapshot>, sip: C
         stopping: Cell::default(),
         last_reload: RefCell::default(),
         reload: RefCell::default(),
+        quiet_reload: Cell::default(),
         counters: Cell::default(),
         fault_injection: Cell::default(),
         iax_sight: RefCell::default(),

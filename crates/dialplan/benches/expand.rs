@@ -64,6 +64,7 @@ impl Env for Channel {
     fn set_global(&mut self, var: Var<'_>, value: &str) {
         self.globals.set(var, value, Inherit::Never);
     }
+    fn remove_global(&mut self, _: Var<'_>) {}
     fn random(&mut self) -> u64 {
         4
     }

@@ -140,6 +140,8 @@ pub trait Env: Calendar {
     fn global(&self, var: Var<'_>, out: &mut String) -> bool;
     /// Sets a global. Publishes VarSet without a channel.
     fn set_global(&mut self, var: Var<'_>, value: &str);
+    /// Unbinds a global.
+    fn remove_global(&mut self, var: Var<'_>);
 
     /// A random number, uniform over all of `u64`; from the shard's seed.
     fn random(&mut self) -> u64;

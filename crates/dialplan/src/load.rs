@@ -779,6 +779,7 @@ impl Env for LoadEnv {
     fn set_global(&mut self, var: Var<'_>, value: &str) {
         self.set_variable(var, value, Inherit::Never);
     }
+    fn remove_global(&mut self, _: Var<'_>) {}
     fn random(&mut self) -> u64 {
         0
     }

@@ -236,3 +236,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn section_4_of_two_sets_of_a_size_the_one_with_the_lower_characters_and_empty_ones_are_not_there() {
+    for (text, number, expected) in [
+        ("exten => _7[13-6],1,NoOp()\nexten => _7[1-5],1,NoOp()\n", "74", "_7[1-5]"),
+        ("exten => _7[1-5],1,NoOp()\nexten => _7[13-6],1,NoOp()\n", "74", "_7[1-5]"),
+        ("exten => _0[]4X,1,NoOp()\n", "041", "_0[]4X"),
+    ] {
+        let (program, _) = crate::load::tests::load_text(&format!("[c]\n{text}"));
+        let context = program.context(program.context_id("c").unwrap()).unwrap();
+        let first = context.extensions.iter().find(|extension| extension.pattern.fit(number).matches());
+        assert_eq!(first.map(|extension| &*extension.name), Some(expected), "{text}");
+    }
+}

@@ -88,6 +88,8 @@ impl Pattern {
                 b'[' => {
                     let (set, after) = parse_set(rest)?;
                     rest = after;
+                    // An empty set is as if it were not there.
+                    let Some(set) = set else { continue };
                     set
                 }
                 b'.' => Position::Rest,
@@ -144,7 +146,7 @@ impl Pattern {
 }
 
 /// Reads a set after its `[`.
-fn parse_set(text: &[u8]) -> Result<(Position, &[u8]), &'static str> {
+fn parse_set(text: &[u8]) -> Result<(Option<Position>, &[u8]), &'static str> {
     // One member and whether it was escaped: an escaped `-` or `]` stands for itself.
     let mut members: Vec<(u8, bool)> = Vec::new();
     let mut at = 0;
@@ -180,10 +182,8 @@ fn parse_set(text: &[u8]) -> Result<(Position, &[u8]), &'static str> {
             }
         }
     }
-    if bytes.is_empty() {
-        return Err("a set is empty");
-    }
-    Ok((set_of(bytes), text.get(at + 1..).unwrap_or(&[])))
+    let set = (!bytes.is_empty()).then(|| set_of(bytes));
+    Ok((set, text.get(at + 1..).unwrap_or(&[])))
 }
 
 /// Rank of a position: fewer members first, then the lowest member; `.` after all sets, `!` after `.`, the end last.
@@ -206,8 +206,9 @@ impl Ord for Pattern {
                 let order = if self.literal { a.is_some().cmp(&b.is_some()) } else { Ordering::Equal };
                 let order = order.then_with(|| rank(a).cmp(&rank(b)));
                 let order = order.then_with(|| match (a, b) {
+                    // Whoever has the first character that the other has not goes first.
                     (Some(Position::Set { members: a, .. }), Some(Position::Set { members: b, .. })) => {
-                        a.cmp(b)
+                        b.map(u64::reverse_bits).cmp(&a.map(u64::reverse_bits))
                     }
                     _ => Ordering::Equal,
                 });

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use conf::Place;
 
+use crate::load::change::MADE_BY;
 use crate::pattern::Pattern;
 use crate::program::{CallerMatch, Context, Extension, Program};
 use crate::registered::Registered;
@@ -11,8 +12,12 @@ use crate::registered::Registered;
 /// The name of who made a line, as the field's tools expect it for lines without a source.
 const REGISTRAR: &str = "pbx_config";
 
-/// File name without its folders, and the line.
+/// File name without its folders, and the line; the registrar for what no file has.
 fn source(place: &Place) -> String {
+    if place.line == 0 {
+        let maker = if &*place.file == MADE_BY { REGISTRAR } else { &place.file };
+        return maker.to_owned();
+    }
     let file = place.file.rsplit('/').next().unwrap_or(&place.file);
     format!("{file}:{}", place.line)
 }
@@ -25,8 +30,8 @@ fn extension_lines(extension: &Extension, out: &mut String) {
     let mut left = format!("'{}' =>", extension.name);
     match &extension.caller {
         CallerMatch::Any => {}
-        CallerMatch::Absent => left = format!("'{}' (CID match '') =>", extension.name),
-        CallerMatch::Number { text, .. } => left = format!("'{}' (CID match '{text}') =>", extension.name),
+        CallerMatch::Absent => left = format!("'{}' (CID match '') => ", extension.name),
+        CallerMatch::Number { text, .. } => left = format!("'{}' (CID match '{text}') => ", extension.name),
     }
     if let Some(hint) = &extension.hint {
         let presence = if hint.presence.is_empty() { String::new() } else { format!(",{}", hint.presence) };
@@ -67,14 +72,14 @@ impl Context {
             line(out, &format!("'{own}' =>"), &format!("1. NoOp({})", holder.name), holder.registrar);
         }
         for include in &self.includes {
-            line(out, "Include =>", &format!("'{}'", include.text), &source(&include.place));
+            line(out, "Include =>", &format!("'{}'", include.text), REGISTRAR);
         }
         for pattern in &self.ignorepats {
             line(out, "Ignore pattern =>", &format!("'{pattern}'"), REGISTRAR);
         }
         for switch in &self.switches {
             let text = format!("'{}/{}'", switch.engine, switch.data);
-            line(out, "Alt. Switch =>", &text, &source(&switch.place));
+            line(out, "Alt. Switch =>", &text, REGISTRAR);
         }
         (extensions, priorities)
     }
@@ -151,10 +156,10 @@ mod tests {
                 "  '100' =>          hint: PJSIP/a                                 [extensions.conf:5]",
                 "                    1. NoOp(hi)                                   [extensions.conf:2]",
                 "     [end]          2. Hangup()                                   [extensions.conf:3]",
-                "  '_1X' (CID match '_5X') => 1. Answer()                                   [extensions.conf:4]",
-                "  Include =>        'd'                                           [extensions.conf:6]",
+                "  '_1X' (CID match '_5X') =>  1. Answer()                                   [extensions.conf:4]",
+                "  Include =>        'd'                                           [pbx_config]",
                 "  Ignore pattern => '9'                                           [pbx_config]",
-                "  Alt. Switch =>    'Lua/x'                                       [extensions.conf:8]",
+                "  Alt. Switch =>    'Lua/x'                                       [pbx_config]",
                 "",
                 "-= 2 extensions (4 priorities) in 1 context. =-",
             ]

@@ -121,6 +121,9 @@ impl Env for TestEnv {
     fn set_global(&mut self, var: Var<'_>, value: &str) {
         self.globals.set(var, value, Inherit::Never);
     }
+    fn remove_global(&mut self, var: Var<'_>) {
+        self.globals.remove(var);
+    }
     fn random(&mut self) -> u64 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.seed

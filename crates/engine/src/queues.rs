@@ -32,10 +32,14 @@ fn restore(core: &mut Core) {
 /// A line about the queues as a whole, when there are any; that the log begins is said always.
 fn note(core: &mut Core, entry: Entry) {
     if entry == Entry::QueueStart || core.queues.iter().next().is_some() {
-        let time = core.queue_now().wall;
-        let none = || "NONE".into();
-        core.queue_lines.push(queue::Line { time, call: none(), queue: none(), agent: none(), entry });
+        note_always(core, entry);
     }
+}
+
+fn note_always(core: &mut Core, entry: Entry) {
+    let time = core.queue_now().wall;
+    let none = || "NONE".into();
+    core.queue_lines.push(queue::Line { time, call: none(), queue: none(), agent: none(), entry });
 }
 
 /// The file of the log. Its writer begins with the first line.
@@ -63,6 +67,15 @@ impl QueueLog {
         self.file = general.queue_log_name.as_str().into();
         self.is_wanted = general.queue_log;
         (self.beside_rows, self.utc) = (general.queue_log_to_file, general.queue_log_realtime_use_gmt);
+    }
+    /// Sets the file aside as log files are; the next line begins another one.
+    fn rotate(&mut self, strategy: store::config::logger::Rotate) {
+        // The writer ends once all that it was given is in the file.
+        self.sink = None;
+        let path = self.folder.join(&*self.file);
+        if self.is_wanted && path.exists() {
+            let _ = store::log::set_aside(&path, strategy);
+        }
     }
     /// Sends what has happened on its way to the disk, or to a database.
     pub(crate) fn write(&mut self, core: &mut Core, rows: Option<&mut QueueRows>) {
@@ -143,6 +156,13 @@ impl crate::turn::Engine {
         for (level, line) in rows.follow(core) {
             core.log(level, "app_queue", &line);
         }
+    }
+    /// The log of queues begins a new file, as other logs do.
+    pub(crate) fn rotate_queue_log(&mut self) {
+        let core = &mut *self.site.shard.core.borrow_mut();
+        self.queue_log.write(core, self.queue_rows.as_mut());
+        self.queue_log.rotate(self.site.snapshot.borrow().logger.general.rotatestrategy);
+        note_always(core, Entry::ConfigReload);
     }
     /// Takes those of another one.
     pub(crate) fn take_queues(&mut self, snapshot: &Snapshot) {

@@ -72,6 +72,8 @@ pub(crate) fn one_line(finding: &Finding) -> String {
 /// A configuration that was read and found good.
 pub(crate) struct Prepared {
     module: String,
+    /// Watchers are told of it.
+    is_told: bool,
     snapshot: Arc<Snapshot>,
     program: Arc<Program>,
     config: Config,
@@ -120,6 +122,7 @@ impl Loader {
     pub(crate) fn load(&self, module: &str) -> Reloaded {
         let Some(site) = self.site.upgrade() else { return Reloaded::default() };
         let module = if module.is_empty() { "All" } else { module }.to_owned();
+        let is_told = !site.quiet_reload.take();
         let before = site.snapshot.borrow().clone();
         let sections = self.rows.borrow().as_ref().map(|rows| rows.borrow().sections()).unwrap_or_default();
         let read = match &*self.statics.borrow() {
@@ -130,6 +133,7 @@ impl Loader {
         let (taken, findings) = match read {
             Ok((mut prepared, findings)) => {
                 prepared.module.clone_from(&module);
+                prepared.is_told = is_told;
                 *self.prepared.borrow_mut() = Some(prepared);
                 (true, findings)
             }
@@ -139,7 +143,7 @@ impl Loader {
         let mut core = site.shard.core.borrow_mut();
         if !taken {
             core.log(Level::Error, "reload", "the configuration is refused; what ran goes on");
-            core.notice(|_| Some(Notice::Reload { module, status: 1 }));
+            core.notice(|_| is_told.then_some(Notice::Reload { module, status: 1 }));
         }
         let level = if taken { Level::Warning } else { Level::Error };
         {
@@ -198,7 +202,19 @@ impl Loader {
             return Err(findings);
         }
         *self.errors.borrow_mut() = errors;
-        Ok((Prepared { module: String::new(), snapshot, program, config, iax, wires, catalogue }, findings))
+        Ok((
+            Prepared {
+                module: String::new(),
+                is_told: true,
+                snapshot,
+                program,
+                config,
+                iax,
+                wires,
+                catalogue,
+            },
+            findings,
+        ))
     }
 }
 
@@ -206,7 +222,7 @@ impl Engine {
     /// Takes what a reload has prepared. A transport that cannot be opened refuses all of it.
     pub(crate) fn take_configuration(&mut self) {
         let Some(prepared) = self.loader.prepared.borrow_mut().take() else { return };
-        let Prepared { module, snapshot, program, config, iax, wires, mut catalogue } = prepared;
+        let Prepared { module, is_told, snapshot, program, config, iax, wires, mut catalogue } = prepared;
         let fresh = match self.iax.prepare(&mut self.net, &iax) {
             Ok(fresh) => fresh,
             Err(error) => return self.refuse(module, vec![crate::start::iax_bind_error(&error).to_string()]),
@@ -253,11 +269,13 @@ impl Engine {
                 }
                 for (name, value) in program.globals() {
                     core.globals.set(name.as_var(), value, dialplan::Inherit::Never);
+                    let (variable, value) = (name.name.to_string(), value.to_owned());
+                    core.notice(|_| Some(Notice::VarSet { channel: None, variable, value }));
                 }
             }
             core.program = program;
             core.log(Level::Notice, "reload", "the configuration was read again and taken");
-            core.notice(|_| Some(Notice::Reload { module, status: 0 }));
+            core.notice(|_| is_told.then_some(Notice::Reload { module, status: 0 }));
         }
         self.take_queues(&snapshot);
         self.take_parking(&snapshot);

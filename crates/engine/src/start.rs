@@ -550,6 +550,7 @@ fn site(
         stopping: Cell::new(None),
         last_reload: RefCell::new(Reloaded::default()),
         reload: RefCell::new(None),
+        quiet_reload: Cell::default(),
         counters: Cell::new(Counters::default()),
         fault_injection: Cell::new(false),
         iax_sight: RefCell::default(),

@@ -73,18 +73,20 @@ impl Agreement {
             return Vec::new();
         }
         let mut headers: Vec<(&str, String)> = Vec::new();
+        // A line for each mechanism: some registrars compare whole lines.
         if is_register || !self.is_made() {
-            headers.push(("Security-Client", self.client.join(", ")));
+            headers.extend(self.client.iter().map(|own| ("Security-Client", own.clone())));
         }
         if self.is_made() {
-            headers.push(("Security-Verify", self.server.join(", ")));
+            headers.extend(self.server.iter().map(|said| ("Security-Verify", said.clone())));
         }
         headers.extend(["Require", "Proxy-Require"].map(|name| (name, TAG.to_owned())));
         headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
     /// What a request that is sent again gets beside what it had.
-    pub fn verification(&self) -> Option<(String, String)> {
-        self.is_made().then(|| ("Security-Verify".to_owned(), self.server.join(", ")))
+    pub fn verification(&self) -> impl Iterator<Item = (String, String)> {
+        let said = self.server.iter().filter(|_| self.is_made());
+        said.map(|said| ("Security-Verify".to_owned(), said.clone()))
     }
 }
 
@@ -111,13 +113,13 @@ mod tests {
         let first: Vec<String> =
             ["Security-Client: sdes-srtp;mediasec".to_owned()].into_iter().chain(required.clone()).collect();
         assert_eq!((said(&agreement, true), said(&agreement, false)), (first.clone(), first.clone()));
-        assert_eq!(agreement.verification(), None);
+        assert_eq!(agreement.verification().next(), None);
         let list = "Security-Server: msrp-tls;mediasec\r\nSecurity-Server: SDES-SRTP;mediasec;q=0.1, dtls-srtp;mediasec\r\n";
         assert!(agreement.learn(&response(list).view()));
         assert!(!agreement.learn(&response(list).view()), "the same again is nothing new");
-        let verify =
-            "Security-Verify: msrp-tls;mediasec, SDES-SRTP;mediasec;q=0.1, dtls-srtp;mediasec".to_owned();
-        let expected: Vec<String> = [verify.clone()].into_iter().chain(required.clone()).collect();
+        let verify = ["msrp-tls;mediasec", "SDES-SRTP;mediasec;q=0.1", "dtls-srtp;mediasec"]
+            .map(|mechanism| format!("Security-Verify: {mechanism}"));
+        let expected: Vec<String> = verify.clone().into_iter().chain(required.clone()).collect();
         assert_eq!(said(&agreement, false), expected);
         let expected: Vec<String> = first[..1].iter().cloned().chain(expected).collect();
         assert_eq!(said(&agreement, true), expected);

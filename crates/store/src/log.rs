@@ -535,7 +535,8 @@ fn numbered(path: &Path, number: impl std::fmt::Display) -> PathBuf {
 }
 
 /// Gives the old file its new name.
-fn set_aside(path: &Path, strategy: Rotate) -> io::Result<()> {
+/// Gives a file another name, as the strategy says, so that a new one begins.
+pub fn set_aside(path: &Path, strategy: Rotate) -> io::Result<()> {
     let free = (0..OLD_FILES_MAX).find(|number| !numbered(path, number).exists()).unwrap_or(OLD_FILES_MAX);
     match strategy {
         Rotate::None => Ok(()),

@@ -245,6 +245,14 @@ impl Snapshot {
         self.files.iter().filter(|(_, time)| time.is_some()).map(|(path, _)| path.as_path())
     }
 
+    /// Whether there is a folder, and this file was looked for in it and is not there.
+    pub fn lacks(&self, file: &str) -> bool {
+        let is_it = |path: &Path| path.file_name().is_some_and(|name| name == file);
+        !self.is_embedded()
+            && self.files.iter().any(|(path, time)| time.is_none() && is_it(path))
+            && !self.files.iter().any(|(path, time)| time.is_some() && is_it(path))
+    }
+
     /// Whether this is the embedded configuration.
     pub fn is_embedded(&self) -> bool {
         matches!(self.place, Where::Embedded(_))

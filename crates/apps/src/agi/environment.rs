@@ -40,7 +40,7 @@ impl Environment<'_> {
                 ("callerid", known(c.caller.number())),
                 ("calleridname", known(c.caller.name())),
                 ("callingpres", c.caller.number_presentation.code().to_string()),
-                ("callingani2", "0".to_owned()),
+                ("callingani2", c.ani2.to_string()),
                 ("callington", "0".to_owned()),
                 ("callingtns", "0".to_owned()),
                 ("dnid", known(c.dialed.as_deref().unwrap_or_default())),

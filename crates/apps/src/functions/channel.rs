@@ -34,11 +34,6 @@ pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
             out.push_str(name.flatten().unwrap_or_default());
             Ok(())
         }
-        "tonezone" => {
-            let zone = call.chan.core(|core| core.settings.country.clone());
-            out.push_str(&zone);
-            Ok(())
-        }
         _ => tech_read(call, "CHANNEL", text, out).map_err(|_| unknown(&item)),
     }
 }
@@ -50,6 +45,8 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "state" => c.state.name().to_owned(),
         "language" => c.language.clone(),
         "parkinglot" => c.parking_lot.clone(),
+        // What is not set on the channel is empty, whatever holds then.
+        "musicclass" if c.music_class == "default" && !c.music_chosen => String::new(),
         "musicclass" => c.music_class.clone(),
         "tonezone" => c.tone_zone.clone(),
         "accountcode" => c.account.clone(),
@@ -60,11 +57,16 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "priority" => c.location.priority.to_string(),
         "uniqueid" => c.uniqueid.to_string(),
         "linkedid" => c.linkedid.to_string(),
+        "tenantid" => c.tenant.to_string(),
         "hangupsource" => c.hangup_by.to_string(),
-        "audioreadformat" | "audiowriteformat" | "audionativeformat" => c.format.name().to_owned(),
-        "videonativeformat" => {
-            c.video_formats.iter().map(|format| format.name()).collect::<Vec<_>>().join("|")
-        }
+        "audioreadformat" | "audiowriteformat" => c.format.name().to_owned(),
+        "audionativeformat" => formats(&c.formats),
+        "videonativeformat" => formats(&c.video_formats),
+        "lastcontext" => c.last_place.context.clone(),
+        "lastexten" => c.last_place.exten.clone(),
+        "channame" => c.name.to_string(),
+        "device_name" => device_of(&c.name).to_owned(),
+        "adsicpe" => "unknown".to_owned(),
         "userfield" => c.user_field.clone(),
         "appname" | "applicationname" => c.app.to_owned(),
         "appdata" => c.app_data.clone(),
@@ -80,10 +82,22 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "secure_bridge_media" => kept_yes(c, call::SECURE_MEDIA),
         "checkhangup" => u8::from(c.hangup.is_some()).to_string(),
         "max_forwards" => c.forwards.to_string(),
-        "callid" => c.linkedid.to_string(),
+        // As lines of the log carry it.
+        "callid" => format!("[C-{:08x}]", c.call_number),
         "onhold" => u8::from(c.held).to_string(),
         _ => return None,
     })
+}
+
+/// Formats as they are shown: `(ulaw|alaw)`.
+fn formats(of: &base::FormatSet) -> String {
+    let names: Vec<&str> = of.iter().map(|format| format.name()).collect();
+    if names.is_empty() { "(nothing)".to_owned() } else { format!("({})", names.join("|")) }
+}
+
+/// A channel's name without what tells it from others of its device.
+fn device_of(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(device, _)| device)
 }
 
 /// `1` or nothing.
@@ -132,6 +146,9 @@ pub(super) fn write(call: &Call, text: &str, value: &str) -> Read {
 /// Items that are kept and given back, and mean nothing else here.
 const HIDDEN: &[&str] = &["caller_url"];
 
+/// Longest name of a tenant, as in the field.
+const TENANT_CHARS_MAX: usize = 63;
+
 fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
     match item {
         "max_forwards" => c.forwards = value.trim().parse().ok()?,
@@ -151,6 +168,10 @@ fn write_item(c: &mut Channel, item: &str, value: &str) -> Option<Read> {
             c.music_chosen = !c.music_class.is_empty();
         }
         "tonezone" => c.tone_zone = value.trim().to_owned(),
+        "tenantid" => {
+            let kept: String = value.chars().take(TENANT_CHARS_MAX).collect();
+            c.tenant = kept.into();
+        }
         "peeraccount" => c.peer_account = value.to_owned(),
         "userfield" => c.user_field = value.to_owned(),
         "hangupsource" => c.hangup_by = value.into(),

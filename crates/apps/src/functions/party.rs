@@ -11,7 +11,8 @@ use crate::call_ctx::args;
 fn read_item(party: &PartyId, item: &str) -> Option<String> {
     let flag = |set: bool| u8::from(set).to_string();
     Some(match item {
-        "all" => party.all(),
+        // Both parts, whatever there is.
+        "all" => format!("\"{}\" <{}>", party.name(), party.number()),
         "name" => party.name().to_owned(),
         "num" | "number" => party.number().to_owned(),
         "name-valid" => flag(party.name.is_some()),
@@ -80,8 +81,9 @@ pub(super) fn read_caller(call: &Call, text: &str, out: &mut String) -> Read {
             "dnid" | "dnid-num" => c.dialed.clone().unwrap_or_default(),
             "rdnis" => c.redirecting.from.number().to_owned(),
             "ani" | "ani-num" => c.ani.clone().unwrap_or_default(),
-            "ani-all" => PartyId { number: c.ani.clone(), ..PartyId::default() }.all(),
-            "ani2" | "tns" | "dnid-num-plan" | "ani-num-plan" => "0".to_owned(),
+            "ani-all" => format!("\"\" <{}>", c.ani.as_deref().unwrap_or_default()),
+            "ani2" => format!("{:02}", c.ani2),
+            "tns" | "dnid-num-plan" | "ani-num-plan" => "0".to_owned(),
             "ani-num-valid" => u8::from(c.ani.is_some()).to_string(),
             "ani-num-pres" | "ani-name-pres" => Presentation::default().name().to_owned(),
             "ani-name" | "ani-tag" => String::new(),
@@ -100,8 +102,10 @@ pub(super) fn write_caller(call: &Call, text: &str, value: &str) -> Read {
                 "dnid" | "dnid-num" => c.dialed = Some(value.trim().to_owned()),
                 "rdnis" => c.redirecting.from.number = Some(value.trim().to_owned()),
                 "ani" | "ani-num" | "ani-all" => c.ani = PartyId::parse(value).number,
-                "ani2" | "tns" | "dnid-num-plan" | "ani-num-plan" | "ani-name" | "ani-tag"
-                | "ani-num-pres" | "ani-name-pres" => {}
+                // What is no number is none.
+                "ani2" => c.ani2 = value.trim().parse().unwrap_or(0),
+                "tns" | "dnid-num-plan" | "ani-num-plan" | "ani-name" | "ani-tag" | "ani-num-pres"
+                | "ani-name-pres" => {}
                 other => {
                     write_item(&mut c.caller, other.strip_prefix("priv-").unwrap_or(other), value)?;
                     if other == "all" {

@@ -62,6 +62,8 @@ pub(crate) fn field(record: &Cdr, ended: bool, text: &str, zone: &dyn Fn(i64) ->
         "peeraccount" => &record.peer_account,
         "uniqueid" => &record.uniqueid,
         "linkedid" => &record.linkedid,
+        "tenantid" => &record.tenant,
+        "peertenantid" => &record.peer_tenant,
         "userfield" => &record.user_field,
         "sequence" => &record.sequence.to_string(),
         other => {

@@ -274,7 +274,7 @@ impl Core {
             src: channel.caller.number().to_owned(),
             dst: record.dst.clone(),
             dcontext: record.dcontext.clone(),
-            clid: channel.caller.all(),
+            clid: clid(&channel.caller),
             channel: channel.name.to_string(),
             dst_channel: party.map(shown).unwrap_or_default(),
             last_app: record.last_app.to_owned(),
@@ -289,6 +289,8 @@ impl Core {
             ama_flags: channel.cdr.ama_flags,
             uniqueid: channel.uniqueid.to_string(),
             linkedid: channel.linkedid.to_string(),
+            tenant: channel.tenant.to_string(),
+            peer_tenant: other.map(|other| other.tenant.to_string()).unwrap_or_default(),
             user_field,
             sequence: record.sequence,
             peer_account: record.peer_account.clone().or_else(|| other.map(account_of)).unwrap_or_default(),
@@ -603,4 +605,10 @@ fn billing(settings: &Settings, answer: Option<Moment>, now: Instant) -> (core::
     let talked = answer.map(|(at, _)| now.since(at)).unwrap_or_default();
     let begun = u64::from(settings.cdr_initiated_seconds && talked.subsec_nanos() > 0);
     (talked, talked.as_secs() + begun)
+}
+
+/// The caller as records have it: `"NAME" <NUMBER>`, whatever there is of both.
+fn clid(caller: &crate::PartyId) -> String {
+    let name = caller.name().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{name}\" <{}>", caller.number())
 }

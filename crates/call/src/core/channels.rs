@@ -31,6 +31,7 @@ impl Core {
         };
         let wall = self.services.wall.now_micros();
         let linked = new.linked_to.and_then(|id| self.get(id)).map(|c| (c.linkedid.clone(), c.call_number));
+        let tenant = new.tenant.or_else(|| Some(self.get(new.linked_to?)?.tenant.clone()));
         let (linked, call_number) = match linked {
             Some((linkedid, number)) => (Some(linkedid), number),
             None => {
@@ -53,11 +54,14 @@ impl Core {
             id,
             name: name.clone(),
             linkedid: linked.unwrap_or_else(|| uniqueid.clone()),
+            tenant: tenant.unwrap_or_default(),
             uniqueid,
             tech: new.tech,
             handle: new.handle,
             state: new.state,
             ani: None,
+            ani2: 0,
+            last_place: Default::default(),
             caller: new.caller,
             dialed: None,
             connected: Default::default(),

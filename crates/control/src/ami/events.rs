@@ -1,5 +1,6 @@
 //! Notices as the events that manager clients know.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
@@ -48,7 +49,7 @@ events! {
     "VarSet" "dialplan" "A variable was set; Channel is none for a global one." ["Channel*", "Variable", "Value"];
     "DialBegin" "call" "A leg is being called." ["Channel*", "Dest*", "DialString"];
     "DialState" "call" "The state of a dialled leg became known." ["Channel*", "Dest*", "DialStatus"];
-    "DialEnd" "call" "Calling a leg has ended." ["Channel*", "Dest*", "DialStatus", "Forward"];
+    "DialEnd" "call" "Calling a leg has ended." ["Channel*", "Dest*", "Forward", "DialStatus"];
     "BridgeCreate" "call" "A bridge was made." ["Bridge*"];
     "BridgeEnter" "call" "A channel entered a bridge." ["Bridge*", "Channel*"];
     "BridgeLeave" "call" "A channel left a bridge." ["Bridge*", "Channel*"];
@@ -70,7 +71,7 @@ events! {
     "ConfbridgeRecord" "call" "A conference is recorded from here on." ["Conference", "Bridge*"];
     "ConfbridgeStopRecord" "call" "A conference is not recorded any more." ["Conference", "Bridge*"];
     "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
-    "QueueCallerLeave" "agent" "A caller is out of a queue: it left, or talks to a member." ["Channel*", "Queue", "Count", "Position"];
+    "QueueCallerLeave" "agent" "A caller is out of a queue: it left, or talks to a member." ["Channel*", "Queue", "Position", "Count"];
     "QueueCallerAbandon" "agent" "A caller gave up, or was given up." ["Channel*", "Queue", "Position", "OriginalPosition", "HoldTime"];
     "QueueMemberAdded" "agent" "A queue has a new member." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
     "QueueMemberRemoved" "agent" "A queue has lost a member." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
@@ -78,11 +79,11 @@ events! {
     "QueueMemberPenalty" "agent" "The penalty of a member changed." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
     "QueueMemberRinginuse" "agent" "Whether a member is called while it is on a call changed." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
     "QueueMemberStatus" "agent" "The device of a member does something else, or the member has had a call." ["Queue", "MemberName", "Interface", "StateInterface", "Membership", "Penalty", "CallsTaken", "LastCall", "LastPause", "LoginTime", "InCall", "Status", "Paused", "PausedReason", "Ringinuse", "Wrapuptime"];
-    "AgentCalled" "agent" "A member is called for a caller." ["Channel*", "Dest*", "Queue", "MemberName", "Interface"];
-    "AgentRingNoAnswer" "agent" "A member was called and did not answer; RingTime is in milliseconds." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "RingTime"];
-    "AgentConnect" "agent" "A member and a caller talk; times are in seconds." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "RingTime", "HoldTime"];
-    "AgentComplete" "agent" "They do not talk any more; Reason is caller, agent or transfer." ["Channel*", "Dest*", "Queue", "MemberName", "Interface", "HoldTime", "TalkTime", "Reason"];
-    "AgentDump" "agent" "A member hung up before it talked to the caller." ["Channel*", "Dest*", "Queue", "MemberName", "Interface"];
+    "AgentCalled" "agent" "A member is called for a caller." ["Channel*", "Dest*", "Queue", "Interface", "MemberName"];
+    "AgentRingNoAnswer" "agent" "A member was called and did not answer; RingTime is in milliseconds." ["Channel*", "Dest*", "Queue", "Interface", "MemberName", "RingTime"];
+    "AgentConnect" "agent" "A member and a caller talk; times are in seconds." ["Channel*", "Dest*", "Queue", "Interface", "MemberName", "HoldTime", "RingTime"];
+    "AgentComplete" "agent" "They do not talk any more; Reason is caller, agent or transfer." ["Channel*", "Dest*", "Queue", "Interface", "MemberName", "HoldTime", "TalkTime", "Reason"];
+    "AgentDump" "agent" "A member hung up before it talked to the caller." ["Channel*", "Dest*", "Queue", "Interface", "MemberName"];
     "Pickup" "call" "A channel takes a call that rings at another." ["Channel*", "Target*"];
     "ParkedCall" "call" "A call was parked. ParkingTimeout and ParkingDuration are seconds: until its time is up, and since it was parked. Parker* is there while who parked it has a channel." ["Parkee*", "Parker*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
     "UnParkedCall" "call" "Somebody has fetched a parked call." ["Parkee*", "Parker*", "Retriever*", "ParkerDialString", "Parkinglot", "ParkingSpace", "ParkingTimeout", "ParkingDuration"];
@@ -131,14 +132,16 @@ events! {
     "PresenceStatus" "call" "The presence of an extension changed whose hint names a provider." ["Exten", "Context", "Hint", "Status", "Subtype", "Message"];
     "ExtensionStatus" "call" "The state of an extension with a hint changed." ["Exten", "Context", "Hint", "Status", "StatusText"];
     "MessageWaiting" "call" "The messages in a mailbox changed." ["Channel*", "Mailbox", "Waiting", "New", "Old"];
-    "SuccessfulAuth" "security" "Somebody logged in." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword"];
+    "SuccessfulAuth" "security" "Somebody logged in." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "UsingPassword", "SessionTV"];
     "ChallengeSent" "security" "A phone was asked for its password." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "InvalidPassword" "security" "A wrong secret was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress"];
-    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge"];
-    "FailedACL" "security" "An address that is not permitted was refused, or a registration with contacts that are not." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "ACLName"];
+    "InvalidAccountID" "security" "A user who does not exist was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "SessionTV"];
+    "InvalidPassword" "security" "A wrong secret was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "SessionTV"];
+    "ChallengeResponseFailed" "security" "A wrong answer to a challenge was refused." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "Challenge", "SessionTV"];
+    "FailedACL" "security" "An address that is not permitted was refused, or a registration with contacts that are not." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "ACLName", "SessionTV"];
     "Cdr" "cdr" "A call record was written; with enabled=yes in cdr_manager.conf. The fields that its [mappings] name come last." ["AccountCode", "Source", "Destination", "DestinationContext", "CallerID", "Channel", "DestinationChannel", "LastApplication", "LastData", "StartTime", "AnswerTime", "EndTime", "Duration", "BillableSeconds", "Disposition", "AMAFlags", "UniqueID", "UserField"];
     "CEL" "call" "A channel event was kept; with enabled=yes in the section [manager] of cel.conf." ["EventName", "AccountCode", "CallerIDnum", "CallerIDname", "CallerIDani", "CallerIDrdnis", "CallerIDdnid", "Exten", "Context", "Channel", "Application", "AppData", "EventTime", "AMAFlags", "UniqueID", "LinkedID", "Userfield", "Peer", "PeerAccount", "Extra"];
+    "RequestNotAllowed" "security" "An action was refused that its session may not use." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "LocalAddress", "RemoteAddress", "RequestType", "SessionTV"];
+    "RequestBadFormat" "security" "An action was refused that there is not, or that has no name." ["EventTV", "Severity", "Service", "EventVersion", "SessionID", "LocalAddress", "RemoteAddress", "RequestType", "SessionTV", "AccountID"];
     "AddressBanned" "security" "Somebody gave too many wrong passwords: one user at an address, or without AccountID all that comes from it." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "AddressUnbanned" "security" "A ban was taken back before its time." ["EventTV", "Severity", "Service", "EventVersion", "AccountID", "SessionID", "RemoteAddress"];
     "Reload" "system" "The configuration was read again." ["Module", "Status"];
@@ -191,8 +194,19 @@ impl Event {
     }
     /// Adds the variables that `channelvars` asks for of the channel in the fields with this prefix.
     pub fn add_variable(&mut self, prefix: &str, name: &str, value: &str) {
-        let pair = format_args!("{name}={value}");
-        Message::open(&mut self.body).prefixed(prefix, "ChanVariable", pair);
+        let mut line = String::new();
+        Message::open(&mut line).prefixed(prefix, "ChanVariable", format_args!("{name}={}", escaped(value)));
+        // They are the last of the channel's fields.
+        let starts =
+            [format!("{prefix}Linkedid: "), format!("{prefix}Tenantid: "), format!("{prefix}ChanVariable: ")];
+        let (mut at, mut end) = (0, None);
+        for own in self.body.split_inclusive("\r\n") {
+            at += own.len();
+            if starts.iter().any(|start| own.starts_with(start)) {
+                end = Some(at);
+            }
+        }
+        self.body.insert_str(end.unwrap_or(self.body.len()), &line);
     }
     /// What filters look at.
     pub fn text(&self) -> String {
@@ -255,9 +269,9 @@ pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> 
         .prefixed(prefix, "ChannelState", of.state as u8)
         .prefixed(prefix, "ChannelStateDesc", of.state.name())
         .prefixed(prefix, "CallerIDNum", or_unknown(of.caller.number()))
-        .prefixed(prefix, "CallerIDName", or_unknown(of.caller.name()))
+        .prefixed(prefix, "CallerIDName", escaped(or_unknown(of.caller.name())))
         .prefixed(prefix, "ConnectedLineNum", or_unknown(of.connected.number()))
-        .prefixed(prefix, "ConnectedLineName", or_unknown(of.connected.name()))
+        .prefixed(prefix, "ConnectedLineName", escaped(or_unknown(of.connected.name())))
         .prefixed(prefix, "Language", &of.language)
         .prefixed(prefix, "AccountCode", &of.account)
         .prefixed(prefix, "Context", &of.location.context)
@@ -265,6 +279,7 @@ pub(crate) fn channel<'a>(message: Message<'a>, prefix: &str, of: &Snapshot) -> 
         .prefixed(prefix, "Priority", of.location.priority)
         .prefixed(prefix, "Uniqueid", &of.uniqueid)
         .prefixed(prefix, "Linkedid", &of.linkedid)
+        .optional_prefixed(prefix, "Tenantid", &of.tenant)
 }
 
 /// The status by which a channel's technology has refused the call, when it has.
@@ -410,7 +425,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
             dial("DialState", caller.as_ref(), dest).with(|m| m.field("DialStatus", status))
         }
         Notice::DialEnd { caller, dest, status, forward, .. } => dial("DialEnd", caller.as_ref(), dest)
-            .with(|m| m.field("DialStatus", status).optional("Forward", forward.as_deref())),
+            .with(|m| m.optional("Forward", forward.as_deref()).field("DialStatus", status)),
         Notice::BridgeCreate { bridge: of } => Event::new("BridgeCreate").with(|m| bridge(m, of)),
         Notice::LocalBridge { first, second, optimizes } => Event::new("LocalBridge").with(|m| {
             channel(channel(m, "LocalOne", first), "LocalTwo", second)
@@ -575,7 +590,7 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::DeviceStateChange { device, state } => device_state(device, state),
         Notice::PresenceStateChange { presentity, state, subtype, message } => {
             Event::new("PresenceStateChange")
-                .with(|m| presence(m.field("Presentity", presentity), state, subtype, message))
+                .with(|m| presence_change(m.field("Presentity", presentity), state, subtype, message))
         }
         Notice::PresenceStatus { exten, context, hint, state, subtype, message } => {
             Event::new("PresenceStatus").with(|m| {
@@ -767,6 +782,11 @@ pub(crate) fn presence<'a>(of: Message<'a>, state: &str, subtype: &str, message:
     of.field("Status", state).field("Subtype", subtype).field("Message", message)
 }
 
+/// The same of a provider, whose words may hold anything.
+fn presence_change<'a>(of: Message<'a>, state: &str, subtype: &str, message: &str) -> Message<'a> {
+    presence(of, state, &escaped(subtype), &escaped(message))
+}
+
 /// The fields of an extension with a hint.
 pub(crate) fn extension<'a>(
     message: Message<'a>,
@@ -852,17 +872,32 @@ pub(crate) fn channels_of(notice: &Notice) -> impl Iterator<Item = (&'static str
     own.map(|of| ("", of)).into_iter().chain(dest.map(|of| ("Dest", of)))
 }
 
-/// Control characters as C writes them, so that a client can tell a line break of a value from a blank.
-fn escaped(value: &str) -> String {
-    value.chars().fold(String::with_capacity(value.len()), |mut out, c| {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c => out.push(c),
+/// What C escapes, escaped as C does, so that a client can tell a line break of a value from a blank.
+fn escaped(value: &str) -> Cow<'_, str> {
+    let escape = |c: char| {
+        Some(match c {
+            '\u{7}' => 'a',
+            '\u{8}' => 'b',
+            '\u{c}' => 'f',
+            '\n' => 'n',
+            '\r' => 'r',
+            '\t' => 't',
+            '\u{b}' => 'v',
+            '\\' | '\'' | '"' | '?' => c,
+            _ => return None,
+        })
+    };
+    // Nearly all values have nothing of this.
+    if !value.chars().any(|c| escape(c).is_some()) {
+        return Cow::Borrowed(value);
+    }
+    Cow::Owned(value.chars().fold(String::with_capacity(value.len() + 8), |mut out, c| {
+        match escape(c) {
+            Some(letter) => out.extend(['\\', letter]),
+            None => out.push(c),
         }
         out
-    })
+    }))
 }
 
 fn user_event(

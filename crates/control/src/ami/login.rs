@@ -133,6 +133,7 @@ pub(super) fn entered(
 ) -> Login {
     Login {
         user: name.to_owned(),
+        since: 0,
         read: user.read,
         write: user.write,
         wanted: events.map_or(Classes::ALL, mask),
@@ -246,12 +247,30 @@ pub(super) fn attempt(
         event,
         service: "AMI",
         account: name.to_owned(),
-        session: session.to_string(),
+        // Clients know it as the address of a session.
+        session: format!("{session:#014x}"),
         local: local(site, session),
         remote: security::address("TCP", peer),
-        challenge: String::new(),
-        time: String::new(),
+        since: Some(0),
+        ..Attempt::default()
     }
+}
+
+/// Tells watchers of an action that its session may not use, or that there is not.
+pub(super) fn tell_refused(turn: &Turn<'_>, event: &'static str) {
+    let account = turn.login().map(|login| (login.user.clone(), login.since));
+    let (name, since) = account.unwrap_or_default();
+    let wanted = turn.get("Action").unwrap_or("NONE");
+    let mut core = turn.site.shard.core.borrow_mut();
+    // Those who are logged in are no strangers.
+    if name.is_empty() && !core.tells_of(turn.session.peer.ip().to_canonical(), security::Presence::Shown) {
+        return;
+    }
+    core.tell_attempt(|_| Attempt {
+        request: format!("Action: {wanted}"),
+        since: Some(since),
+        ..attempt(turn.site, event, turn.session.peer, turn.id, &name)
+    });
 }
 
 /// Takes what a reload changed for a user who is logged in; `false` when the user is no more.

@@ -14,6 +14,7 @@ mod manual;
 mod packet;
 mod parking;
 mod queues;
+mod refusals;
 mod session;
 mod table;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use std::rc::Rc;
 
 use apps::originate::Placed;
 use base::Instant;
-use call::{Level, Notice};
+use call::{Attempt, Level, Notice};
 use store::config::manager::Classes;
 
 use crate::crowd::Crowd;
@@ -52,25 +53,6 @@ use events::{Ages, Event, channels_of, event_of, fully_booted};
 use packet::{Framed, Message};
 use session::{AHEAD_BYTES_MAX, Busy, HELD_BYTES_MAX, Login, Session, Stage};
 use table::{After, Refusal, Turn};
-
-/// What an action without this header is told.
-fn missing(action: &str, header: &str) -> String {
-    let own = MISSING.iter().find(|(of, name, _)| *of == action && *name == header);
-    own.map_or_else(|| format!("{header} not specified"), |(.., text)| (*text).to_owned())
-}
-
-/// What the field says of these actions without these headers; of all others it is `Header not specified`.
-const MISSING: &[(&str, &str, &str)] = &[
-    ("Command", "Command", "No command provided"),
-    ("DBGet", "Family", "No family specified."),
-    ("DBGet", "Key", "No key specified."),
-    ("DBPut", "Family", "No family specified"),
-    ("DBPut", "Key", "No key specified"),
-    ("DBDel", "Family", "No family specified."),
-    ("DBDel", "Key", "No key specified."),
-    ("DBDelTree", "Family", "No family specified."),
-    ("Events", "EventMask", "Invalid event mask"),
-];
 
 /// The version of the protocol that the greeting names: clients take the form of the events from it.
 pub const PROTOCOL_VERSION: &str = "12.0.0";
@@ -466,7 +448,7 @@ impl Manager {
             Ok(Ok(after)) => after,
             Ok(Err(Refusal(why))) => {
                 answer.clear();
-                Message::response("Error", action.get("ActionID"), &mut answer).field("Message", why).end();
+                refused(&mut answer, action.get("ActionID"), &why);
                 After::Go
             }
             Err(_) => {
@@ -492,7 +474,9 @@ impl Manager {
     fn is_elsewhere(&self, id: u64, user: &str) -> bool {
         self.sessions.iter().any(|(other, session)| *other != id && login::is(&session.stage, user))
     }
-    fn welcome(&mut self, id: u64, login: Box<Login>, now: Instant, out: &mut Vec<Output>) {
+    fn welcome(&mut self, id: u64, mut login: Box<Login>, now: Instant, out: &mut Vec<Output>) {
+        let (_, since) = self.times();
+        login.since = since;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let told = login
             .is_told
@@ -506,11 +490,25 @@ impl Manager {
             self.log(Level::Verbose(2), &text);
         }
         let mut core = self.site.shard.core.borrow_mut();
-        core.tell_attempt(|_| login::attempt(&self.site, "SuccessfulAuth", peer, id, &account));
+        core.tell_attempt(|_| Attempt {
+            since: Some(since),
+            ..login::attempt(&self.site, "SuccessfulAuth", peer, id, &account)
+        });
         drop(core);
         let (_, wall) = self.times();
+        // No filter of the user's own holds this one back.
+        let filters = self
+            .sessions
+            .get_mut(&id)
+            .and_then(Session::login_mut)
+            .map(|login| std::mem::take(&mut login.filters));
         let booted = fully_booted(self.ages(now));
         self.tell(id, &[booted], wall, now, out);
+        if let (Some(filters), Some(login)) =
+            (filters, self.sessions.get_mut(&id).and_then(Session::login_mut))
+        {
+            login.filters = filters;
+        }
     }
     /// Sends a session those of the events that it hears.
     fn tell(&mut self, id: u64, events: &[Event], wall: i64, now: Instant, out: &mut Vec<Output>) {
@@ -630,27 +628,46 @@ impl Manager {
     }
 }
 
+/// Writes that an action was refused. A few of the field's sentences end with a line feed, which programs that compare whole
+/// messages have in theirs.
+fn refused(out: &mut String, action_id: Option<&str>, why: &str) {
+    let Some(why) = why.strip_suffix('\n') else {
+        return Message::response("Error", action_id, out).field("Message", why).end();
+    };
+    let _ = Message::response("Error", action_id, out).field("Message", why);
+    out.insert(out.len() - "\r\n".len(), '\n');
+    Message::open(out).end();
+}
+
 /// The code of the action, when the session may have it carried out.
 fn permitted(turn: &Turn<'_>) -> Result<fn(&mut Turn<'_>) -> table::Done, Refusal> {
-    let Some(name) = turn.get("Action") else { return Err("Missing action in request".into()) };
-    let row = table::lookup(name);
+    let Some(name) = turn.get("Action") else {
+        login::tell_refused(turn, "RequestBadFormat");
+        return Err("Missing action in request".into());
+    };
+    let row = table::lookup(name).filter(|row| turn.site.has_action(row.name));
     let Some(login) = turn.login() else {
         return match row.filter(|row| login::is_for_strangers(row)) {
             Some(row) => Ok(row.run),
-            None => Err("Permission denied".into()),
+            None => {
+                login::tell_refused(turn, "RequestNotAllowed");
+                Err("Permission denied".into())
+            }
         };
     };
     let Some(row) = row else {
+        login::tell_refused(turn, "RequestBadFormat");
         return Err(format!(
             "Invalid/unknown command: {name}. Use Action: ListCommands to show available commands."
         )
         .into());
     };
     if !row.is_allowed(login.write) {
+        login::tell_refused(turn, "RequestNotAllowed");
         return Err("Permission denied".into());
     }
     match row.fields.iter().find(|field| field.required && turn.get(field.name).is_none()) {
-        Some(field) => Err(missing(row.name, field.name).into()),
+        Some(field) => Err(refusals::missing(row.name, field.name).into()),
         None => Ok(row.run),
     }
 }

@@ -187,6 +187,10 @@ impl<'a> Message<'a> {
             None => self,
         }
     }
+    /// Adds a field whose name has a prefix, when there is text for it.
+    pub fn optional_prefixed(self, prefix: &str, name: &str, value: &str) -> Self {
+        if value.is_empty() { self } else { self.prefixed(prefix, name, value) }
+    }
     /// Ends the message.
     pub fn end(self) {
         self.out.push_str("\r\n");

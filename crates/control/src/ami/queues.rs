@@ -29,6 +29,8 @@ pub(crate) fn member<'a>(
     member: &Member,
     device: DeviceState,
 ) -> Message<'a> {
+    // Lists do not tell whether it rings in use.
+    let rings = (name != "Name").then(|| u8::from(member.ring_in_use));
     message
         .field("Queue", queue)
         .field(name, &member.name)
@@ -44,7 +46,7 @@ pub(crate) fn member<'a>(
         .field("Status", status(device))
         .field("Paused", u8::from(member.paused))
         .field("PausedReason", &member.paused_reason)
-        .optional("Ringinuse", (name == "MemberName").then(|| u8::from(member.ring_in_use)))
+        .optional("Ringinuse", rings)
         .field("Wrapuptime", member.wrapup.map_or(0, |wrapup| wrapup.as_secs()))
         .optional("Skills", Some(&member.skills).filter(|skills| !skills.is_empty()))
 }
@@ -66,7 +68,7 @@ pub(crate) fn event(
         Happened::CallerJoin { position, count, .. } => with_caller("QueueCallerJoin")
             .with(|m| m.field("Queue", queue).field("Position", position).field("Count", count)),
         Happened::CallerLeave { position, count, .. } => with_caller("QueueCallerLeave")
-            .with(|m| m.field("Queue", queue).field("Count", count).field("Position", position)),
+            .with(|m| m.field("Queue", queue).field("Position", position).field("Count", count)),
         Happened::CallerAbandon { position, original, hold, .. } => {
             with_caller("QueueCallerAbandon").with(|m| {
                 m.field("Queue", queue)
@@ -99,11 +101,11 @@ pub(crate) fn event(
                     Some(channel) => events::channel(m, "Dest", channel),
                     None => m,
                 };
-                let m = m.field("Queue", queue).field("MemberName", member).field("Interface", interface);
+                let m = m.field("Queue", queue).field("Interface", interface).field("MemberName", member);
                 match step {
                     AgentStep::Called | AgentStep::Dump => m,
                     AgentStep::NoAnswer { ring_ms } => m.field("RingTime", ring_ms),
-                    AgentStep::Connect { ring, hold } => m.field("RingTime", ring).field("HoldTime", hold),
+                    AgentStep::Connect { ring, hold } => m.field("HoldTime", hold).field("RingTime", ring),
                     AgentStep::Complete { hold, talk, reason } => {
                         m.field("HoldTime", hold).field("TalkTime", talk).field("Reason", reason)
                     }

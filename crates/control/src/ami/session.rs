@@ -41,6 +41,8 @@ pub(crate) enum Stage {
 pub(crate) struct Login {
     /// Name in manager.conf.
     pub user: String,
+    /// When it logged in, microseconds since the epoch.
+    pub since: i64,
     /// Classes whose events it may get.
     pub read: Classes,
     /// Classes whose actions it may use.

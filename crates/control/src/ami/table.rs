@@ -12,7 +12,7 @@ use store::config::manager::Classes;
 
 use super::packet::{Action, Message};
 use super::session::{Busy, Login, Session};
-use super::{Later, actions as rows};
+use super::{Later, actions as rows, refusals};
 use crate::pages::Pages;
 use crate::site::Site;
 use crate::socket::Commands;
@@ -121,13 +121,18 @@ impl Turn<'_> {
     pub fn action_id(&self) -> Option<&str> {
         self.action.get("ActionID")
     }
+    /// The action's own name, however it was written.
+    fn name(&self) -> &str {
+        let written = self.action.get("Action").unwrap_or_default();
+        lookup(written).map_or(written, |row| row.name)
+    }
     /// A header's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.action.get(name)
     }
     /// A header that must be there; the refusal is the sentence of the field.
     pub fn need(&self, name: &str) -> Result<&str, Refusal> {
-        self.action.get(name).ok_or_else(|| Refusal(format!("{name} not specified")))
+        self.action.get(name).ok_or_else(|| Refusal(refusals::missing(self.name(), name)))
     }
     /// Begins the answer.
     pub fn response(&mut self, kind: &str) -> Message<'_> {
@@ -145,6 +150,15 @@ impl Turn<'_> {
     /// One item of a list.
     pub fn item(&mut self, event: &str) -> Message<'_> {
         Message::event(event, self.action.get("ActionID"), &mut self.out)
+    }
+    /// One item of a list whose ActionID is its last field: [`Turn::end_item`] ends it.
+    pub fn plain_item(&mut self, event: &str) -> Message<'_> {
+        Message::event(event, None, &mut self.out)
+    }
+    /// Ends an item that [`Turn::plain_item`] began.
+    pub fn end_item(&mut self) {
+        let id = self.action.get("ActionID");
+        Message::open(&mut self.out).optional("ActionID", id).end();
     }
     /// Begins the end of a list; the caller may add fields.
     pub fn end_list(&mut self, event: &str, items: usize) -> Message<'_> {
@@ -172,7 +186,8 @@ impl Turn<'_> {
     /// The channel that a header names.
     pub fn channel(&self, header: &str) -> Result<ChannelId, Refusal> {
         let name = self.need(header)?;
-        self.site.shard.core.borrow().by_name(name).ok_or_else(|| "No such channel".into())
+        let found = self.site.shard.core.borrow().by_name(name);
+        found.ok_or_else(|| Refusal(refusals::no_channel(self.name(), header, name)))
     }
     /// What text of the user's may touch when it is evaluated: `live_dangerously` opens what is outside, whatever the class.
     pub fn rights(&self) -> Rights {

@@ -95,7 +95,7 @@ pub(super) fn attempt(event: &'static str, peer: SocketAddr, name: &str) -> Atte
         local: String::new(),
         remote: security::address("TCP", peer),
         challenge: String::new(),
-        time: String::new(),
+        ..Attempt::default()
     }
 }
 

@@ -110,6 +110,9 @@ impl View<'_> {
             self.facts.asks |= pairs.keys().any(|name| name.ends_with(')'));
             fields.insert("channelvars".into(), Value::Object(pairs));
         }
+        if let Some(out) = out.as_object_mut().filter(|_| !of.tenant.is_empty()) {
+            out.insert("tenantid".into(), Value::from(&*of.tenant));
+        }
         out
     }
     /// A bridge that a program has made.

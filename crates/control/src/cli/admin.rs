@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["show modules [like <text>]"]),
     verb("module load <module>", "Is refused: everything is built in.", |_, ask| {
-        Said::failed(format!(
+        Said::refused(format!(
             "Unable to load module {}: nothing is loaded here, what there is is built in (module show)\n",
             clean(ask.need("module"))
         ))
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
         "module unload <module>",
         "Is refused: everything is built in; noload in modules.conf turns it off at the start.",
         |_, ask| {
-            Said::failed(format!(
+            Said::refused(format!(
                 "Unable to unload module {}: write noload = {0} into modules.conf and restart\n",
                 clean(ask.need("module"))
             ))
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
     verb(
         "logger reload",
         "Reads logger.conf again, and everything else with it; files are opened anew.",
-        |cli, _| cli.reload("logger", ""),
+        |cli, _| cli.reload_part("logger", ""),
     ),
     verb("logger rotate", "Begins new log files, as rotatestrategy of logger.conf says.", |cli, _| {
         cli.site.wish(Wish::RotateLogs);
@@ -129,8 +129,8 @@ pub(super) const ROWS: &[Row] = &[
         "logging events apps backends tables [name waiting written refused away]",
         Cli::cel_show_status,
     ),
-    verb("cel reload", "Reads cel.conf again, and everything else with it.", |cli, _| cli.reload("cel", "")),
-    verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload("cdr", "")),
+    verb("cel reload", "Reads cel.conf again, and everything else with it.", |cli, _| cli.reload_part("cel", "")),
+    verb("cdr reload", "Reads cdr.conf again, and everything else with it.", |cli, _| cli.reload_part("cdr", "")),
     show(
         "devstate list",
         "Lists custom device states (Custom:NAME).",
@@ -159,7 +159,42 @@ pub(super) const ROWS: &[Row] = &[
         "acls [name rules]",
         Cli::acl_show,
     ),
-    verb("acl reload", "Reads acl.conf again, and everything else with it.", |cli, _| cli.reload("acl", "")),
+    verb("acl reload", "Reads acl.conf again, and everything else with it.", |cli, _| cli.reload_part("acl", "")),
+];
+
+/// What the field calls the places of records, cut as it cuts them.
+fn backend_name(name: &str) -> &str {
+    match name {
+        "cdr-custom" => "CDR File custom bac",
+        "cel-custom" => "CEL Custom CSV Logging",
+        "CEL Manager Event Logging" => "Manager Event Logging",
+        other => other,
+    }
+}
+
+/// The order in which the field shows channel events.
+const CEL_ORDER: &[&str] = &[
+    "CHAN_START",
+    "CHAN_END",
+    "HANGUP",
+    "ANSWER",
+    "APP_START",
+    "APP_END",
+    "BRIDGE_ENTER",
+    "BRIDGE_EXIT",
+    "PARK_START",
+    "PARK_END",
+    "BLINDTRANSFER",
+    "ATTENDEDTRANSFER",
+    "USER_DEFINED",
+    "LINKEDID_END",
+    "PICKUP",
+    "FORWARD",
+    "LOCAL_OPTIMIZE",
+    "LOCAL_OPTIMIZE_BEGIN",
+    "STREAM_BEGIN",
+    "STREAM_END",
+    "DTMF",
 ];
 
 pub(super) fn module_names() -> Vec<String> {
@@ -222,6 +257,8 @@ impl Cli {
         let Some(asked) = ask.arg("module") else { return self.reload("", "") };
         let name = asked.trim_end_matches(".so");
         if !is_reloadable(name) {
+            let module = name.to_owned();
+            self.site.shard.core.borrow_mut().notice(|_| Some(call::Notice::Reload { module, status: 2 }));
             return Said::failed(format!("No such module '{}'\n", clean(asked)));
         }
         let success = if FILES.contains(&name) {
@@ -239,7 +276,10 @@ impl Cli {
         let rows: Vec<(&str, String, bool)> = modules::known()
             .filter(|(name, _)| like.is_none_or(|like| holds(&format!("{name}.so"), like)))
             .map(|(name, provides)| {
-                let text = provides.iter().map(capability).collect::<Vec<_>>().join(" ");
+                let text = match modules::title(name) {
+                    Some(title) => title.to_owned(),
+                    None => provides.iter().map(capability).collect::<Vec<_>>().join(" "),
+                };
                 let off = core.settings.disabled_modules.contains(name)
                     || (!provides.is_empty() && !provides.iter().any(|what| snapshot.modules.has(*what)));
                 (name, text, !off)
@@ -369,6 +409,7 @@ impl Cli {
             if paths.is_empty() {
                 out.push_str("None.\n");
             }
+            out.push_str("\nEnabled Redirects:\n  None.\n\nPath Restrictions:\n  None.\n");
             out
         };
         ask.show(data, text)
@@ -452,9 +493,14 @@ impl Cli {
                 let _ = writeln!(out, "  Log calls by default:       {}", yes_no(!settings.cdr_on_request));
                 let _ = writeln!(out, "  Log unanswered calls:       {}", yes_no(settings.cdr_unanswered));
                 let _ = writeln!(out, "  Log congestion:             {}", yes_no(settings.cdr_congestion));
-                let _ = writeln!(out, "  Records since the start:    {records}");
+                // None of these three can be had: all that happens is looked at.
+                out.push_str("\n  Ignore bridging changes:    No\n\n  Ignore dial state changes:  No\n\n");
+                let cancels = snapshot.cdr.general.canceldispositionenabled;
+                let _ = writeln!(out, "  Cancel disposition enabled: {}", yes_no(cancels));
                 out.push_str("\n* Registered Backends\n  -------------------\n");
-                for backend in &backends {
+                let mut shown: Vec<&str> = backends.iter().map(|name| backend_name(name)).collect();
+                shown.sort_unstable();
+                for backend in shown {
                     let _ = writeln!(out, "    {backend}");
                 }
                 if backends.is_empty() {
@@ -487,14 +533,21 @@ impl Cli {
         let text = || {
             let logging = if settings.is_some() { "Enabled" } else { "Disabled" };
             let mut out = format!("CEL Logging: {logging}\n");
-            for event in &events {
+            if events.len() == call::CelKind::ALL.len() {
+                out.push_str("CEL Tracking Event: ALL\n");
+            }
+            let order =
+                |event: &&&str| CEL_ORDER.iter().position(|known| *known == **event).unwrap_or(usize::MAX);
+            let mut shown: Vec<&&str> = events.iter().collect();
+            shown.sort_by_key(order);
+            for event in shown {
                 let _ = writeln!(out, "CEL Tracking Event: {event}");
             }
             for app in &apps {
                 let _ = writeln!(out, "CEL Tracking Application: {}", clean(app));
             }
             for backend in &backends {
-                let _ = writeln!(out, "CEL Event Subscriber: {backend}");
+                let _ = writeln!(out, "CEL Event Subscriber: {}", backend_name(backend));
             }
             for table in &tables {
                 let _ = writeln!(out, "{}", clean(&table.line()));
@@ -539,9 +592,7 @@ impl Cli {
         };
         let Some(state) = DeviceState::parse(word) else { return Said::Usage };
         self.site.shard.core.borrow_mut().set_custom_device(name, state);
-        let name = clean(device);
-        let name = name.split_once(':').map_or(&*name, |(_, name)| name);
-        Said::done(format!("Changing {name} to {}\n", state.name()))
+        Said::done(format!("Changing {} to {}\n", clean(name), state.name()))
     }
 
     fn presencestate_list(&self, ask: &mut Ask<'_>) -> Said {
@@ -578,7 +629,10 @@ impl Cli {
         }
         let Ok(said) = apps::presence::PresenceState::parse(text) else { return Said::Usage };
         match apps::presence::set(&mut self.site.shard.core.borrow_mut(), provider, &said) {
-            true => Said::done(format!("Changing {} to {}\n", clean(provider), clean(text))),
+            true => {
+                let name = apps::presence::custom_name(provider).unwrap_or(provider);
+                Said::done(format!("Changing {} to {}\n", clean(name), clean(text)))
+            }
             false => Said::failed("The database did not take it\n".to_owned()),
         }
     }
@@ -634,7 +688,12 @@ impl Cli {
 
 /// Whether something by this name, a module without `.so` or a part of the core, can be read again.
 pub(crate) fn is_reloadable(name: &str) -> bool {
-    modules::known().any(|(known, _)| known == name) || FILES.contains(&name)
+    modules::known().any(|(known, _)| known == name) || is_part(name)
+}
+
+/// Whether this is the name of a part that is no module.
+pub(crate) fn is_part(name: &str) -> bool {
+    FILES.contains(&name)
 }
 
 /// What can be reloaded by a name that is no module: parts of Asterisk's own core.

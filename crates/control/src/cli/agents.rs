@@ -81,13 +81,18 @@ impl Cli {
                     "{:<8} {:<20} {:<11} {:<30} {}",
                     clean(&agent.id),
                     clean(&agent.rules.full_name),
-                    state(agent),
+                    agent.device().name(),
                     clean(&channel(core, agent)),
                     clean(&talking_with(core, agent))
                 );
             }
             let online = agents().filter(|agent| agent.login.is_some()).count();
-            let _ = writeln!(out, "\nDefined agents: {}, Logged in: {online}", agents().count());
+            let talking = agents().filter(|agent| agent.talk().is_some()).count();
+            let _ = writeln!(
+                out,
+                "\nDefined agents: {}, Logged in: {online}, Talking: {talking}",
+                core.agents.iter().count()
+            );
             out
         };
         ask.show(data, text)

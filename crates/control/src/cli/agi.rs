@@ -83,7 +83,7 @@ impl Cli {
             return Said::failed(format!("Channel {} does not exist.\n", clean(name)));
         };
         if !crate::ami::agi_allowed(core, ask.need("command"), ask.rights, ask.may_reach_outside) {
-            return Said::failed(super::OUTSIDE);
+            return Said::refused(super::OUTSIDE);
         }
         let command = AgiCommand {
             line: ask.need("command").to_owned(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use call::stasis::Topic;
 use serde_json::{Value, json};
 
-use super::text::{clean, s, yes_no};
+use super::text::{clean, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 
 pub(super) const ROWS: &[Row] = &[
@@ -64,14 +64,11 @@ impl Cli {
             })
         };
         let text = || {
+            let general = &snapshot.ari.general;
             let mut out = format!("ARI Status:\nEnabled: {}\n", yes_no(enabled));
-            let _ = writeln!(out, "Users: {}", snapshot.ari.users.len());
-            let _ = writeln!(out, "Connections: {}", sight.connected.len());
-            for (user, peer, apps, _) in &sight.connected {
-                let _ = writeln!(out, "  {} at {peer} for {}", clean(user), clean(&apps.join(",")));
-            }
-            let _ = writeln!(out, "Channels: {channels}");
-            let _ = writeln!(out, "Events sent: {}\nRequests answered: {}", sight.events, sight.requests);
+            let _ = writeln!(out, "Output format: {}", if general.pretty { "pretty" } else { "compact" });
+            let _ = writeln!(out, "Auth realm: {}", clean(&general.auth_realm));
+            let _ = writeln!(out, "Allowed Origins: {}", clean(&general.allowed_origins.join(",")));
             out
         };
         ask.show(data, text)
@@ -88,9 +85,10 @@ impl Cli {
             json!({ "users": rows })
         };
         let text = || {
-            let mut out = String::from("r/o?  Username\n----  --------\n");
+            let mut out = String::from("r/o?  ACL?  Username\n----  ----  --------\n");
             for (name, user) in users {
-                let _ = writeln!(out, "{:<4}  {}", yes_no(user.read_only), clean(name));
+                let (read_only, restricted) = (yes_no(user.read_only), yes_no(!user.access.is_empty()));
+                let _ = writeln!(out, "{read_only:<4}  {restricted:<4}  {}", clean(name));
             }
             out
         };
@@ -139,12 +137,10 @@ impl Cli {
             json!({ "apps": rows })
         };
         let text = || {
-            let mut out = format!("{:<25} {:<8} {}\n", "Application Name", "Active", "Channels");
-            let _ = writeln!(out, "{}", "=".repeat(43));
-            for (name, app, channels, _) in &rows {
-                let _ = writeln!(out, "{:<25} {:<8} {channels}", clean(name), yes_no(app.is_active));
+            let mut out = format!("{:<25}\n{}\n", "Application Name", "=".repeat(25));
+            for (name, ..) in &rows {
+                let _ = writeln!(out, "{:<25}", clean(name));
             }
-            let _ = writeln!(out, "{} application{}", rows.len(), s(rows.len()));
             out
         };
         ask.show(data, text)

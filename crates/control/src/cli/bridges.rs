@@ -77,12 +77,18 @@ impl Cli {
                 "{:<36} {:<36} {:>5} {:<15} {:<15} {}\n",
                 "Bridge-ID", "Name", "Chans", "Type", "Technology", "Duration"
             );
-            for (id, members) in core.bridges() {
-                let (kind, technology) = kind_of(core, id);
-                let Some((name, since)) = core.bridge_since(id) else { continue };
-                let (uid, count, lasts) = (uid_of(core, id), members.len(), clock(core.now.since(since)));
-                let name = clean(&name);
-                let _ = writeln!(out, "{uid:<36} {name:<36} {count:>5} {kind:<15} {technology:<15} {lasts}");
+            for (id, _) in core.bridges() {
+                let Some((shown, (_, since))) = core.bridge_snapshot(id).zip(core.bridge_since(id)) else { continue };
+                let _ = writeln!(
+                    out,
+                    "{:<36} {:<36} {:>5} {:<15} {:<15} {}",
+                    shown.uid,
+                    clean(&shown.name),
+                    shown.count,
+                    shown.used_for.type_name(),
+                    shown.technology,
+                    clock(core.now.since(since))
+                );
             }
             out
         };

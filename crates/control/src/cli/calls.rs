@@ -138,7 +138,7 @@ fn verbose(core: &Core, channel: &Channel, out: &mut String) {
     let (app, data) = shown_app(channel);
     let _ = writeln!(
         out,
-        "{:<20.20} {:<20.20} {:<16.16} {:>4} {:<7.7} {:<12.12} {:<25.25} {:<15.15} {:>8.8} {:<11.11} {:<11.11} {:<20.20}",
+        "{:<80.80} {:<24.24} {:<24.24} {:>4} {:<7.7} {:<12.12} {:<25.25} {:<15.15} {:>8.8} {:<11.11} {:<11.11} {:<20.20}",
         clean(&channel.name),
         clean(&channel.location.context),
         clean(&channel.location.exten),
@@ -165,7 +165,7 @@ fn plain(channel: &Channel, out: &mut String) {
     let running = if app.is_empty() { "(None)".to_owned() } else { format!("{app}({data})") };
     let _ = writeln!(
         out,
-        "{:<20.20} {:<20.20} {:<7.7} {:<30.30}",
+        "{:<64.64} {:<32.32} {:<7.7} {:<30.30}",
         clean(&channel.name),
         clean(&location),
         channel.state.name(),
@@ -303,6 +303,9 @@ fn one(core: &Core, channel: &Channel, record: &str) -> String {
     line("Type", technology(channel));
     line("UniqueID", &channel.uniqueid);
     line("LinkedID", &channel.linkedid);
+    if !channel.tenant.is_empty() {
+        line("TenantID", &channel.tenant);
+    }
     line("Caller ID", or(channel.caller.number(), "(N/A)"));
     line("Caller ID Name", or(channel.caller.name(), "(N/A)"));
     line("Connected Line ID", or(channel.connected.number(), "(N/A)"));
@@ -315,6 +318,7 @@ fn one(core: &Core, channel: &Channel, record: &str) -> String {
     line("NativeFormats", &format!("({})", formats(channel).join("|")));
     line("WriteFormat", channel.format.name());
     line("ReadFormat", channel.format.name());
+    // Channels speak one format: what is coded on the way to another is the worker's.
     line("WriteTranscode", "No ");
     line("ReadTranscode", "No ");
     line("Time to Hangup", &hangup_in.to_string());
@@ -327,8 +331,8 @@ fn one(core: &Core, channel: &Channel, record: &str) -> String {
     line("Context", &channel.location.context);
     line("Extension", &channel.location.exten);
     line("Priority", &channel.location.priority.to_string());
-    line("Call Group", or(&channel.pickup.call.numbers(), "0"));
-    line("Pickup Group", or(&channel.pickup.pickup.numbers(), "0"));
+    line("Call Group", &channel.pickup.call.bits().to_string());
+    line("Pickup Group", &channel.pickup.pickup.bits().to_string());
     line("Application", or(app, "(N/A)"));
     line("Data", or(data, "(Empty)"));
     line("Call Identifier", &format!("[C-{:08x}]", channel.call_number));
@@ -414,7 +418,7 @@ impl Cli {
                 Some("verbose") => {
                     let _ = writeln!(
                         out,
-                        "{:<20.20} {:<20.20} {:<16.16} {:>4} {:<7.7} {:<12.12} {:<25.25} {:<15.15} {:>8.8} {:<11.11} {:<11.11} {:<20.20}",
+                        "{:<80.80} {:<24.24} {:<24.24} {:>4} {:<7.7} {:<12.12} {:<25.25} {:<15.15} {:>8.8} {:<11.11} {:<11.11} {:<20.20}",
                         "Channel",
                         "Context",
                         "Extension",
@@ -434,7 +438,7 @@ impl Cli {
                 None => {
                     let _ = writeln!(
                         out,
-                        "{:<20} {:<20} {:<7} {:<30}",
+                        "{:<64} {:<32} {:<7} {:<30}",
                         "Channel", "Location", "State", "Application(Data)"
                     );
                     core.channels().for_each(|channel| plain(channel, &mut out));
@@ -592,7 +596,7 @@ impl Cli {
                     return Said::failed(format!("There is no application '{}'\n", clean(name)));
                 };
                 if !ask.may_reach_outside && !capability::is_plain_application(row.name) {
-                    return Said::failed(super::OUTSIDE);
+                    return Said::refused(super::OUTSIDE);
                 }
                 Then::App { name: row.name.to_owned(), data: ask.arg("data").unwrap_or_default().to_owned() }
             }
@@ -618,7 +622,7 @@ impl Cli {
         if originate(&shard, wanted, done) {
             Said::done("")
         } else {
-            Said::failed("There is no room for another call\n")
+            Said::refused("There is no room for another call\n")
         }
     }
 }

@@ -126,7 +126,7 @@ impl Cli {
     fn core_show_application(&self, ask: &mut Ask<'_>) -> Said {
         let name = ask.need("application");
         let Some(row) = self.applications().find(|row| row.name.eq_ignore_ascii_case(name)) else {
-            return Said::failed(format!("Your application(s) is (are) not registered: {}\n", clean(name)));
+            return Said::refused("Your application(s) is (are) not registered\n");
         };
         let data = || {
             json!({
@@ -174,7 +174,7 @@ impl Cli {
         let name = ask.need("function");
         let functions = core.program.functions();
         let Some(row) = functions.lookup(name).and_then(|id| functions.row(id)) else {
-            return Said::failed(format!("No function by that name registered: {}\n", clean(name)));
+            return Said::refused("No function by that name registered.\n");
         };
         let access = match (row.readable(), row.writable()) {
             (true, true) => "It can be read and set.",
@@ -248,7 +248,7 @@ impl Cli {
                 let place = format!("{}@{}", row.exten, row.context);
                 let _ = writeln!(
                     out,
-                    "{:<30}: {:<20}  State:{:<15} Presence:{:<15} Watchers {:>2}",
+                    "{:<30}: {:<60}  State:{:<15} Presence:{:<15} Watchers {:>2}",
                     clean(&place),
                     clean(&row.devices),
                     exten_state(row.state),
@@ -257,8 +257,9 @@ impl Cli {
                 );
             }
             match exten {
-                Some(_) => {
-                    let _ = writeln!(out, "{} hint{} matching", rows.len(), super::text::s(rows.len()));
+                Some(exten) => {
+                    let plural = super::text::s(rows.len());
+                    let _ = writeln!(out, "{} hint{plural} matching extension {}", rows.len(), clean(exten));
                 }
                 None => {
                     let _ = writeln!(out, "----------------\n- {} hints registered", rows.len());

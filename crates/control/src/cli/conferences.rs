@@ -153,7 +153,7 @@ fn flags(conference: &Conference, member: &Member) -> String {
         flag(seat.ends_marked || seat.ends_marked_any, 'E'),
         flag(conference.silences(member), 'm'),
         flag(member.waits, 'w'),
-        flag(member.talks, 't'),
+        flag(member.talks && seat.tells_talking, 't'),
     ];
     flags.into_iter().flatten().collect()
 }

@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     verb(
         "cli reload permissions",
         "Reads cli_permissions.conf again, and everything else with it.",
-        |cli, _| cli.reload("cli_permissions", ""),
+        |cli, _| cli.reload_part("cli_permissions", ""),
     ),
 ];
 

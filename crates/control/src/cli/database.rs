@@ -104,7 +104,7 @@ impl Cli {
         if self.site.shard.core.borrow_mut().services.db.delete(family, key) {
             self.when_saved(ask, "Database entry removed.\n".to_owned())
         } else {
-            Said::failed("Database entry does not exist.\n")
+            Said::failed("Database entry could not be removed.\n")
         }
     }
 
@@ -116,7 +116,7 @@ impl Cli {
         }
         let count = self.site.shard.core.borrow_mut().services.db.delete_tree(family, key);
         match count {
-            0 => Said::failed("Database entry does not exist.\n"),
+            0 => Said::failed("Database entries do not exist.\n"),
             count => self.when_saved(ask, format!("{count} database entries removed.\n")),
         }
     }

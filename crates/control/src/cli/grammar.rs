@@ -160,6 +160,12 @@ pub(crate) fn leads(pieces: &[Piece], words: &[String]) -> Option<usize> {
     Some(count)
 }
 
+/// How many of the line's first words are the shape's.
+pub(crate) fn likeness(pieces: &[Piece], words: &[String]) -> usize {
+    let same = |(piece, word): &(&Piece, &String)| matches!(piece, Piece::Word(known) if word.eq_ignore_ascii_case(known));
+    pieces.iter().zip(words).take_while(same).count()
+}
+
 /// What may come after these words.
 pub(crate) fn next(pieces: &[Piece], words: &[String]) -> Vec<Piece> {
     let mut out = Vec::new();

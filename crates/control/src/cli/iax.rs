@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
     verb(
         "iax2 reload",
         "Reads iax.conf again, and everything else with it. Calls and registrations go on.",
-        |cli, _| cli.reload("chan_iax2", "Module 'chan_iax2.so' reloaded successfully.\n"),
+        |cli, _| cli.reload_part("chan_iax2", "Module 'chan_iax2.so' reloaded successfully.\n"),
     ),
 ];
 

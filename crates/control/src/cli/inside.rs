@@ -61,13 +61,15 @@ pub(super) const ROWS: &[Row] = &[
         "core show switches",
         "Lists what switch lines of extensions.conf can ask.",
         "switches [name description]",
-        |_, ask| {
+        |cli, ask| {
+            let is_there = |name: &str| name != "IAX2" || cli.site.is_configured("chan_iax2");
             let data = || {
                 let rows = SWITCHES.iter().map(|(name, text)| json!({ "name": name, "description": text }));
                 json!({ "switches": rows.collect::<Vec<_>>() })
             };
             ask.show(data, || {
-                let rows = SWITCHES.iter().map(|(name, text)| format!("{name:>10}: {text}\n"));
+                let rows = SWITCHES.iter().filter(|(name, _)| is_there(name));
+                let rows = rows.map(|(name, text)| format!("{name}: {text}\n"));
                 format!("\n    -= Registered Asterisk Alternative Switches =-\n{}", rows.collect::<String>())
             })
         },
@@ -100,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// Engines of `switch =>`.
 const SWITCHES: &[(&str, &str)] =
-    &[("IAX2", "The dialplan of another server, asked by IAX2"), ("Realtime", "Extensions in a database")];
+    &[("IAX2", "IAX2 Remote Dialplan Switch"), ("Realtime", "Realtime Dialplan Switch")];
 
 /// Technologies and what they are; those that are there are shown.
 const TECHNOLOGIES: &[(&str, &str)] = &[
@@ -159,11 +161,12 @@ fn threads() -> Vec<Thread> {
 fn zone_text(code: &str, zone: &Zone, out: &mut String) {
     let cadence: Vec<String> = zone.ring_cadence.iter().map(u32::to_string).collect();
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "Country Indication   PlayList\n===============================");
-    let _ = writeln!(out, "{code:<8}description  {}", clean(&zone.description));
-    let _ = writeln!(out, "{code:<8}ringcadence  {}", cadence.join(","));
-    for (name, tone) in &zone.tones {
-        let _ = writeln!(out, "{code:<8}{name:<12} {}", tone_text(tone));
+    let _ = writeln!(out, "Country Indication      PlayList\n=====================================");
+    let _ = writeln!(out, "{code:<7} {:<15} {}", "<ringcadence>", cadence.join(","));
+    let others = zone.tones.keys().filter(|name| !zone.order.contains(name));
+    for name in zone.order.iter().chain(others) {
+        let tone = zone.tones.get(name).map(|tone| tone_text(tone)).unwrap_or_default();
+        let _ = writeln!(out, "{code:<7} {name:<15} {tone}");
     }
 }
 
@@ -263,13 +266,21 @@ impl Cli {
         // A Local channel has nobody at its end who could be sent elsewhere.
         let transfer = *name != "Local";
         let yes = |value: bool| if value { "yes" } else { "no" };
+        let formats: Vec<&str> = base::FormatId::ALL
+            .iter()
+            .filter(|format| !format.is_video())
+            .map(|format| format.name())
+            .collect();
         ask.show(
             || json!({ "name": name, "description": description, "transfer": transfer, "text": true, "digits": true }),
             || {
                 format!(
-                    "-- Info about channel driver: {name} --\n  Description: {description}\n  Device State: yes\n   \
-                     Indication: yes\n    Transfer : {}\n  Digit Begin: yes\n    Digit End: yes\n    Send Text: yes\n",
-                    yes(transfer)
+                    "-- Info about channel driver: {name} --\n  Device State: yes\nPresence State: no\n    Indication: yes\n     \
+                     Transfer : {}\n  Capabilities: ({})\n   Digit Begin: yes\n     Digit End: yes\n    Send HTML : {}\n \
+                     Image Support: no\n  Text Support: yes\n",
+                    yes(transfer),
+                    formats.join("|"),
+                    yes(*name == "IAX2")
                 )
             },
         )
@@ -299,7 +310,11 @@ impl Cli {
             .tones
             .zones
             .iter()
-            .filter(|(code, _)| wanted.as_deref().is_none_or(|wanted| wanted == *code))
+            .filter(|(code, _)| match wanted.as_deref() {
+                Some(wanted) => wanted == *code,
+                // What is built in is there for those who write no countries.
+                None => snapshot.tones.written.is_empty() || snapshot.tones.written.contains(code),
+            })
             .collect();
         if let (Some(wanted), true) = (&wanted, zones.is_empty()) {
             return Said::failed(format!("Indication '{}' not found\n", clean(wanted)));
@@ -320,10 +335,15 @@ impl Cli {
                 zones.iter().for_each(|(code, zone)| zone_text(code, zone, &mut out));
                 return out;
             }
-            out.push_str("Country Description\n===========================\n");
+            out.push_str("Country   Description\n===========================\n");
             for (code, zone) in &zones {
-                let _ = writeln!(out, "{code:<7} {}", clean(&zone.description));
+                let _ = writeln!(out, "{code:<7}  {}", clean(&zone.description));
             }
+            let _ = writeln!(
+                out,
+                "===========================\nDefault tone zone: {}",
+                clean(&snapshot.tones.general.country)
+            );
             out
         };
         ask.show(data, text)

@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .also(&["show features"]),
     verb("features reload", "Reads features.conf again, and everything else with it.", |cli, _| {
-        cli.reload("features", "")
+        cli.reload_part("features", "")
     }),
 ];
 
@@ -70,13 +70,18 @@ impl Cli {
         let text = || {
             let mut out = String::new();
             head(&mut out, "Builtin Feature");
-            for ((feature, _, default), (.., current)) in rows() {
-                let _ = writeln!(out, "{feature:<32} {default:<7} {current:<7}");
+            let _ =
+                writeln!(out, "{:<25} {:<7} {:<7}", "Pickup", default.pickup_exten, features.pickup_exten);
+            // Monitor is a thing of old systems, whose key is shown where it has one.
+            let shown =
+                rows().filter(|((_, option, _), (.., current))| *option != "automon" || !current.is_empty());
+            for ((feature, _, default), (.., current)) in shown {
+                let _ = writeln!(out, "{feature:<25} {default:<7} {current:<7}");
             }
             out.push('\n');
             head(&mut out, "Dynamic Feature");
             for (name, feature) in &features.apps {
-                let _ = writeln!(out, "{name:<32} {:<7} {:<7}", "no def", feature.code);
+                let _ = writeln!(out, "{name:<25} {:<7} {:<7}", "no def", feature.code);
             }
             out.push_str(if features.apps.is_empty() { "(none)\n" } else { "" });
             out.push_str("\nFeature Groups:\n---------------\n");
@@ -94,6 +99,6 @@ impl Cli {
 }
 
 fn head(out: &mut String, title: &str) {
-    let _ = writeln!(out, "{title:<32} {:<7} {:<7}", "Default", "Current");
-    let _ = writeln!(out, "{:<32} {:<7} {:<7}", "=".repeat(title.len()), "=======", "=======");
+    let _ = writeln!(out, "{title:<25} {:<7} {:<7}", "Default", "Current");
+    let _ = writeln!(out, "{:<25} {:<7} {:<7}", "-".repeat(title.len()), "-------", "-------");
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::text::{clean, or, s, yes_no};
+use super::text::{clean, or, yes_no};
 use super::{Ask, Cli, Row, Said, show, verb};
 use crate::ami;
 
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
         Cli::manager_show_command,
     ),
     verb("manager reload", "Reads manager.conf again, and everything else with it.", |cli, _| {
-        cli.reload("manager", "")
+        cli.reload_part("manager", "")
     }),
     show(
         "manager show events",
@@ -65,6 +65,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+const fn small(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(",")
 }
@@ -74,12 +78,29 @@ impl Cli {
         let snapshot = self.site.snapshot.borrow();
         let general = &snapshot.manager.general;
         let address = general.bindaddr.map_or_else(|| "0.0.0.0".to_owned(), |bind| bind.ip.to_string());
+        let tls = &general.tlscertfile;
         let rows: Vec<(&str, String)> = vec![
             ("Manager (AMI)", yes_no(general.enabled).to_owned()),
+            ("Web Manager (AMI/HTTP)", yes_no(general.webenabled).to_owned()),
             ("TCP Bindaddress", format!("{address}:{}", general.port)),
+            ("HTTP Timeout (seconds)", general.httptimeout.to_string()),
+            ("TLS Enable", yes_no(general.tlsenable).to_owned()),
+            (
+                "TLS Bindaddress",
+                general
+                    .tls_address()
+                    .filter(|_| general.tlsenable)
+                    .map_or("Disabled".to_owned(), |at| at.to_string()),
+            ),
+            ("TLS Certfile", if tls.is_empty() { "asterisk.pem".to_owned() } else { tls.clone() }),
+            ("TLS Privatekey", general.tlsprivatekey.clone()),
+            ("TLS Cipher", general.tlscipher.join(":")),
             ("Allow multiple login", yes_no(general.allowmultiplelogin).to_owned()),
             ("Display connects", yes_no(general.displayconnects).to_owned()),
             ("Timestamp events", yes_no(general.timestampevents).to_owned()),
+            ("Channel vars", general.channelvars.join("\n                             ")),
+            ("Disabled events", general.disabledevents.join(",")),
+            ("Debug", "No".to_owned()),
         ];
         let data = || {
             let rows: Vec<Value> =
@@ -89,7 +110,7 @@ impl Cli {
         let text = || {
             let mut out = String::from("\nGlobal Settings:\n----------------\n");
             for (name, value) in &rows {
-                let _ = writeln!(out, "  {:<28} {value}", format!("{name}:"));
+                let _ = writeln!(out, "  {:<25}  {value:<15}", format!("{name}:"));
             }
             out
         };
@@ -109,12 +130,13 @@ impl Cli {
             json!({ "users": rows })
         };
         let text = || {
-            let rule = "-".repeat(20);
-            let mut out = format!("\nUsername\n{rule}\n");
-            for name in users.keys() {
+            let mut out = String::from("\nusername\n--------\n");
+            let mut shown: Vec<_> = users.iter().collect();
+            shown.sort_by_key(|(_, user)| user.origin.place.line);
+            for (name, _) in shown {
                 let _ = writeln!(out, "{}", clean(name));
             }
-            let _ = writeln!(out, "{rule}\n{} manager user{} configured.", users.len(), s(users.len()));
+            let _ = writeln!(out, "-------------------\n{} manager users configured.", users.len());
             out
         };
         ask.show(data, text)
@@ -135,14 +157,17 @@ impl Cli {
             for (title, value) in [
                 ("username", name),
                 ("secret", secret),
-                ("ACL", yes_no(restricted)),
+                ("ACL", small(restricted)),
                 ("read perm", &read),
                 ("write perm", &write),
-                ("displayconnects", yes_no(user.displayconnects)),
-                ("allowmultiplelogin", yes_no(user.allowmultiplelogin)),
+                ("displayconnects", small(user.displayconnects)),
+                ("allowmultiplelogin", small(user.allowmultiplelogin)),
             ] {
-                let _ = writeln!(out, "{title:>20}: {}", clean(value));
+                let _ = writeln!(out, "{title:>18}: {}", clean(value));
             }
+            let variables = user.setvar.iter().map(|(name, value)| format!("{name}={value}"));
+            let variables: Vec<String> = variables.collect();
+            let _ = writeln!(out, "{:>18}: {}", "Variables", clean(&variables.join(", ")));
             out
         };
         ask.show(data, text)
@@ -150,7 +175,19 @@ impl Cli {
 
     fn manager_show_connected(&self, ask: &mut Ask<'_>) -> Said {
         let snapshot = self.site.snapshot.borrow();
-        let now = self.site.shard.core.borrow().now;
+        let (now, wall) = {
+            let core = self.site.shard.core.borrow();
+            (core.now, core.services.wall.now_micros().div_euclid(1_000_000))
+        };
+        // Permissions as the numbers that the field shows: a bit for each class.
+        let masks: Vec<(u32, u32)> = self
+            .connected
+            .values()
+            .map(|client| {
+                let user = snapshot.manager.users.get(&client.user);
+                user.map_or((0, 0), |user| (user.read.number(), user.write.number()))
+            })
+            .collect();
         let clients: Vec<_> = self
             .connected
             .values()
@@ -173,12 +210,23 @@ impl Cli {
             json!({ "clients": rows })
         };
         let text = || {
-            let line = |user: &str, address: &str, elapsed: &str, read: &str, write: &str| {
-                format!("  {user:<15.15}  {address:<45.45}  {elapsed:<10.10}  {read:<30.30}  {write}\n")
-            };
-            let mut out = line("Username", "IP Address", "Elapsed", "Read", "Write");
-            for (user, address, seconds, read, write) in &clients {
-                out += &line(&clean(user), address, &seconds.to_string(), read, write);
+            let mut out = format!(
+                "  {:<15}  {:<55}  {:<10}  {:<10}  {:<8}  {:<8}  {:<10}  {:<10}\n",
+                "Username", "IP Address", "Start", "Elapsed", "FileDes", "HttpCnt", "ReadPerms", "WritePerms"
+            );
+            for (client, mask) in self.connected.values().zip(masks) {
+                let seconds = now.since(client.since).as_secs();
+                let began = wall - i64::try_from(seconds).unwrap_or(0);
+                let _ = writeln!(
+                    out,
+                    "  {:<15.15}  {:<55.55}  {began:<10}  {seconds:<10}  {:<8}  {:<8}  {:010}  {:010}",
+                    clean(&client.user),
+                    client.address.ip().to_canonical().to_string(),
+                    client.session,
+                    0,
+                    mask.0,
+                    mask.1,
+                );
             }
             let _ = writeln!(out, "{} users connected.", clients.len());
             out

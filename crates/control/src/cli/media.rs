@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     show("moh show files", "Lists the files of each class.", "classes [name files]", Cli::moh_show_files),
     verb("moh reload", "Reads musiconhold.conf again, and everything else with it.", |cli, _| {
-        cli.reload("res_musiconhold", "")
+        cli.reload_part("res_musiconhold", "")
     }),
 ];
 
@@ -102,9 +102,12 @@ impl Cli {
             ("Checksums", yes_no(rtp.rtpchecksums).to_owned()),
             ("DTMF Timeout", rtp.dtmftimeout.to_string()),
             ("Strict RTP", format!("{:?}", rtp.strictrtp)),
-            ("Probation", rtp.probation.to_string()),
-            ("RTCP interval", format!("{:?}", rtp.rtcpinterval)),
-            ("RTP debug", yes_no(media.tracing().rtp != Watch::Off).to_owned()),
+            ("Probation", format!("{} frames", rtp.probation)),
+            ("Replay Protect", yes_no(rtp.srtpreplayprotection).to_owned()),
+            // Neither is built in.
+            ("ICE support", yes_no(false).to_owned()),
+            ("STUN", "disabled".to_owned()),
+            (" Address", "0.0.0.0:0".to_owned()),
         ];
         let data = || {
             let rows: Vec<Value> =
@@ -117,10 +120,8 @@ impl Cli {
         let text = || {
             let mut out = String::from("\n\nGeneral Settings:\n----------------\n");
             for (name, value) in &rows {
-                let _ = writeln!(out, "  {:<20}{value}", format!("{name}:"));
+                let _ = writeln!(out, "  {:<17}{value}", format!("{name}:"));
             }
-            let _ = writeln!(out, "  {:<20}{} of {} pairs", "Ports in use:", ports.leased(), range.pairs());
-            let _ = writeln!(out, "  {:<20}{}", "Streams:", media.streams());
             out
         };
         ask.show(data, text)

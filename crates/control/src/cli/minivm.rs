@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         Cli::minivm_settings,
     ),
     verb("minivm reload", "Reads minivm.conf again, and everything else with it.", |cli, _| {
-        cli.reload("app_minivm", "Reloading MiniVM configuration...\n")
+        cli.reload_part("app_minivm", "Reloading MiniVM configuration...\n")
     }),
 ];
 

@@ -57,7 +57,7 @@ use serde::Serialize;
 use crate::pages::Pages;
 use crate::site::Site;
 use crate::socket::{Answer, Call, Commands, View, Who};
-pub(crate) use admin::is_reloadable;
+pub(crate) use admin::{is_part, is_reloadable};
 pub use faults::SWITCH as FAULT_INJECTION;
 use grammar::{Args, CHOICE, Piece};
 pub(crate) use iax::netstats_text as iax_netstats;
@@ -73,8 +73,10 @@ const OUTSIDE: &str = "Permission denied: this reaches beyond calls, which needs
 pub(crate) enum Said {
     /// Done; what there is to say.
     Done(String),
-    /// It could not be done, and why.
+    /// What it is about is not there, or it could not be done, and why.
     Failed(String),
+    /// It was refused, and why; that the command has failed is added.
+    Refused(String),
     /// Its arguments mean nothing; its usage is told.
     Usage,
     /// Done; what there is to say is made as it is sent.
@@ -89,6 +91,9 @@ impl Said {
     }
     fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
+    }
+    fn refused(text: impl Into<String>) -> Self {
+        Self::Refused(text.into())
     }
 }
 
@@ -220,6 +225,15 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("REST interface", ari::ROWS),
 ];
 
+/// First words of commands of modules that are not there without their file.
+const MODULES: &[(&str, &str)] = &[
+    ("agent", "app_agent_pool"),
+    ("confbridge", "app_confbridge"),
+    ("iax2", "chan_iax2"),
+    ("parking", "res_parking"),
+    ("queue", "app_queue"),
+];
+
 struct Shape {
     row: &'static Row,
     pieces: Vec<Piece>,
@@ -241,6 +255,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// A manager client, for `manager show connected`.
 struct Connected {
+    session: u64,
     user: String,
     address: SocketAddr,
     since: Instant,
@@ -303,7 +318,7 @@ impl Cli {
         self.connected = clients
             .map(|(session, user, address)| {
                 let known = before.remove(&session).filter(|known| known.user == user);
-                let new = || Connected { user: user.to_owned(), address, since: now };
+                let new = || Connected { session, user: user.to_owned(), address, since: now };
                 (session, known.unwrap_or_else(new))
             })
             .collect();
@@ -358,7 +373,8 @@ impl Commands for Cli {
     fn run(&mut self, call: Call<'_>) -> Answer {
         let words = grammar::words(call.line);
         let shapes = SHAPES.iter().chain(faults::shapes(self.site.fault_injection.get()));
-        let Some((args, row)) = fitting(shapes, &words) else {
+        let found = fitting(shapes, &words).filter(|(_, row)| self.has(row));
+        let Some((args, row)) = found else {
             return match self.aliased(call.line) {
                 Some(line) if !line.is_empty() => self.run_as(call, &line),
                 _ => self.misfit(call.line, &words, call.who),
@@ -367,18 +383,21 @@ impl Commands for Cli {
         let Call { session, json, may_wait, may_reach_outside, rights, who, view, .. } = call;
         if who.is_some_and(|who| !self.may_run(who, &words, row)) {
             let line = text::clean(call.line);
-            return Answer::failed(format!("You don't have permissions to run '{line}' command\n"));
+            return Answer::refused(format!("You don't have permissions to run '{line}' command\n"));
         }
         let mut ask = Ask { args, words, session, json, may_wait, may_reach_outside, rights, who, view };
         match (row.run)(self, &mut ask) {
             Said::Done(text) => Answer::ok(text),
             Said::Pages(pages) => pages.or_whole().map_or_else(Answer::Pages, Answer::ok),
             Said::Later => Answer::Later,
-            Said::Failed(text) if json && !row.keys.is_empty() => {
+            Said::Failed(text) | Said::Refused(text) if json && !row.keys.is_empty() => {
                 Answer::failed(format!("{}\n", serde_json::json!({ "error": text.trim_end() })))
             }
             Said::Failed(text) => Answer::failed(text),
-            Said::Usage => Answer::failed(row.usage()),
+            Said::Refused(text) => {
+                Answer::refused(format!("{text}Command '{}' failed.\n", text::clean(call.line.trim())))
+            }
+            Said::Usage => Answer::refused(row.usage()),
         }
     }
     fn complete(&mut self, line: &str, who: Option<Who>) -> Vec<String> {
@@ -470,10 +489,14 @@ impl Cli {
     /// What somebody may not run is unknown to them.
     fn misfit(&self, line: &str, words: &[String], who: Option<Who>) -> Answer {
         let begun = |shape: &&Shape| grammar::leads(&shape.pieces, words).filter(|count| *count > 0);
-        let known: Vec<&Shape> = SHAPES.iter().filter(|shape| self.knows(who, shape.row)).collect();
+        let known: Vec<&Shape> =
+            SHAPES.iter().filter(|shape| self.knows(who, shape.row) && self.has(shape.row)).collect();
         let most = known.iter().filter_map(begun).max();
         // A command of one word, such as `reload`, is not meant by every line that begins with it.
-        let Some(most) = most else { return Answer::unknown(&text::clean(line)) };
+        let Some(most) = most else {
+            let like = |shape: &&Shape| grammar::likeness(&shape.pieces, words);
+            return Answer::unknown(&text::clean(line), known.iter().map(like).max().unwrap_or(0));
+        };
         let mut usage = String::new();
         let mut told: Vec<&str> = Vec::new();
         for shape in known.into_iter().filter(|shape| begun(shape) == Some(most)) {
@@ -482,7 +505,13 @@ impl Cli {
                 usage.push_str(&shape.row.usage());
             }
         }
-        Answer::failed(usage)
+        Answer::refused(usage)
+    }
+    /// Whether the module that a command belongs to is there.
+    fn has(&self, row: &Row) -> bool {
+        let first = row.shape.split_whitespace().next().unwrap_or_default();
+        let module = MODULES.iter().find(|(word, _)| *word == first).map(|(_, module)| *module);
+        module.is_none_or(|module| self.site.is_configured(module))
     }
     /// Whether a command is offered to somebody: `cli_permissions.conf` lets them run it, at least without arguments.
     fn knows(&self, who: Option<Who>, row: &'static Row) -> bool {

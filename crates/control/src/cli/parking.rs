@@ -6,7 +6,7 @@ use call::Core;
 use call::parking::{Lot, Parked};
 use serde_json::{Value, json};
 
-use super::text::{clean, yes_no};
+use super::text::clean;
 use super::{Ask, Cli, Row, Said, show};
 
 pub(super) const ROWS: &[Row] = &[show(
@@ -43,37 +43,35 @@ fn lot_json(core: &Core, lot: &Lot) -> Value {
 
 fn lot_text(core: &Core, lot: &Lot, with_calls: bool, out: &mut String) {
     let of = &lot.settings;
-    let time = of.time.map_or("no limit".to_owned(), |time| format!("{} sec", time.as_secs()));
-    let unused = if of.to_origin { " (not used: comebacktoorigin=yes)" } else { "" };
-    let _ = writeln!(out, "Parking Lot: {}", clean(&of.name));
+    let time = of.time.map_or(0, |time| time.as_secs());
+    let unused = if of.to_origin { " (comebacktoorigin=yes, not used)" } else { "" };
+    let yes = |value: bool| if value { "yes" } else { "no" };
+    let _ = writeln!(out, "\nParking Lot: {}\n{}", clean(&of.name), "-".repeat(74));
     for (what, value) in [
         ("Parking Extension", clean(&of.extension).into_owned()),
         ("Parking Context", clean(&of.context).into_owned()),
         ("Parking Spaces", format!("{}-{}", of.first, of.last)),
-        ("Parking Time", time),
-        ("Comeback to Origin", yes_no(of.to_origin).to_owned()),
+        ("Parking Time", format!("{time} sec")),
+        ("Comeback to Origin", yes(of.to_origin).to_owned()),
         ("Comeback Context", format!("{}{unused}", clean(&of.come_back_context))),
         ("Comeback Dial Time", format!("{} sec", of.dial_time.as_secs())),
         ("MusicOnHold Class", clean(&of.music).into_owned()),
-        ("Enabled", yes_no(lot.enabled).to_owned()),
-        ("Dynamic", yes_no(lot.dynamic).to_owned()),
+        ("Enabled", yes(lot.enabled).to_owned()),
+        ("Dynamic", yes(lot.dynamic).to_owned()),
     ] {
-        let _ = writeln!(out, "  {what:<20}: {value}");
+        let _ = writeln!(out, "{what:<20}:  {value}");
     }
+    out.push('\n');
     if !with_calls {
-        let _ = writeln!(out, "  {:<20}: {}\n", "Parked Calls", lot.spaces.len());
         return;
     }
-    out.push_str("\nParked Calls\n------------\n");
-    out.push_str(if lot.spaces.is_empty() { "  (none)\n" } else { "" });
+    out.push_str("Parked Calls\n------------\n");
+    out.push_str(if lot.spaces.is_empty() { "  (none)\n\n" } else { "" });
     for (space, parked) in &lot.spaces {
         let name = core.get(parked.channel).map(|channel| channel.name.to_string()).unwrap_or_default();
         let _ = writeln!(out, "  Space               :  {space}");
         let _ = writeln!(out, "  Channel             :  {}", clean(&name));
-        let _ = writeln!(out, "  Parker Dial String  :  {}", clean(&parked.parker));
-        let _ = writeln!(out, "  Duration            :  {} sec", core.now.since(parked.since).as_secs());
-        let rest = left(core, parked).map_or("no limit".to_owned(), |left| format!("{left} sec"));
-        let _ = writeln!(out, "  Time Left           :  {rest}");
+        let _ = writeln!(out, "  Parker Dial String  :  {}\n", clean(&parked.parker));
     }
     out.push('\n');
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use dialplan::{Inherit, Var};
 use serde_json::{Value, json};
 
-use super::text::{clean, s};
+use super::text::clean;
 use super::{Ask, Cli, Row, Said, show, verb};
 
 pub(super) const ROWS: &[Row] = &[
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     verb("dialplan set global <name> <value>", "Sets a global variable.", Cli::dialplan_set_global)
         .also(&["set global <name> <value>"]),
     verb("dialplan reload", "Reads extensions.conf again, and everything else with it.", |cli, _| {
-        cli.reload("pbx_config", "Dialplan reloaded.\n")
+        cli.reload_part("pbx_config", "Dialplan reloaded.\n")
     })
     .also(&["extensions reload"]),
 ];
@@ -116,7 +116,7 @@ impl Cli {
         }
         match program.show(exten, context, &self.site.shard.core.borrow().registered) {
             Ok(text) => Said::Done(text),
-            Err(why) => Said::failed(format!("{}\n", clean(&why))),
+            Err(why) => Said::refused(format!("{}\n", clean(&why))),
         }
     }
 
@@ -135,7 +135,7 @@ impl Cli {
             for (name, value) in &globals {
                 let _ = writeln!(out, "   {}={}", clean(name), clean(value));
             }
-            let _ = writeln!(out, "\n    -- {} variable{}", globals.len(), s(globals.len()));
+            let _ = writeln!(out, "\n    -- {} variable(s)", globals.len());
             out
         };
         ask.show(data, text)

@@ -82,7 +82,7 @@ impl Cli {
         done: String,
     ) -> Said {
         if !ask.may_reach_outside {
-            return Said::failed(OUTSIDE);
+            return Said::refused(OUTSIDE);
         }
         let program = self.site.shard.core.borrow().program.clone();
         match changed(&program) {
@@ -90,9 +90,9 @@ impl Cli {
                 self.site.shard.core.borrow_mut().program = Arc::new(program);
                 Said::Done(done)
             }
-            Err(ChangeError::Exists) => Said::failed(exists),
-            Err(ChangeError::Missing) => Said::failed(missing),
-            Err(ChangeError::Invalid(why)) => Said::failed(format!("{}\n", clean(&why))),
+            Err(ChangeError::Exists) => Said::refused(exists),
+            Err(ChangeError::Missing) => Said::refused(missing),
+            Err(ChangeError::Invalid(why)) => Said::refused(format!("{}\n", clean(&why))),
         }
     }
 
@@ -117,9 +117,16 @@ impl Cli {
         let app = if is_hint { step } else { app };
         let replace = ask.choice().is_some();
         let new = Addition { context, exten, priority, app, data: if is_hint { "" } else { data }, replace };
-        let done = format!("Extension '{}' added into '{}' context\n", clean(text), clean(context));
+        let done = format!(
+            "Extension '{},{},{}({})' added into '{}' context\n",
+            clean(exten),
+            clean(priority),
+            clean(app),
+            clean(data),
+            clean(context)
+        );
         let exists = format!(
-            "{}@{} has priority {} already: write replace to change it\n",
+            "Extension {}@{} with priority {} already exists\n",
             clean(exten),
             clean(context),
             clean(priority)
@@ -161,14 +168,37 @@ impl Cli {
     /// Adds a line to a context or takes it out.
     fn dialplan_line(&self, ask: &mut Ask<'_>, line: ContextLine, add: bool) -> Said {
         let context = ask.need("context");
-        let (what, text) = match line {
-            ContextLine::Include => ("Context", ask.need("context,times")),
-            ContextLine::IgnorePattern => ("Ignore pattern", ask.need("pattern")),
+        let text = match line {
+            ContextLine::Include => ask.need("context,times"),
+            ContextLine::IgnorePattern => ask.need("pattern"),
         };
         let (shown, place) = (clean(text), clean(context));
-        let (way, done) = if add { ("has", "added into") } else { ("does not have", "removed from") };
-        let why = format!("The context '{place}' {way} '{shown}'\n");
-        let done = format!("{what} '{shown}' {done} '{place}' context\n");
+        let why = match (line, add) {
+            (ContextLine::Include, true) => {
+                format!("Context '{shown}' already included in '{place}' context\n")
+            }
+            (ContextLine::IgnorePattern, true) => {
+                format!("Ignore pattern '{shown}' already included in '{place}' context\n")
+            }
+            (ContextLine::Include, false) => {
+                format!("Failed to remove '{shown}' include from '{place}' context\n")
+            }
+            (ContextLine::IgnorePattern, false) => {
+                format!("There is no ignore pattern '{shown}' in '{place}' context\n")
+            }
+        };
+        let done = match (line, add) {
+            (ContextLine::Include, true) => format!("Context '{shown}' included in '{place}' context\n"),
+            (ContextLine::Include, false) => {
+                format!("The dialplan no longer includes '{shown}' into '{place}'\n")
+            }
+            (ContextLine::IgnorePattern, true) => {
+                format!("Ignore pattern '{shown}' added into '{place}' context\n")
+            }
+            (ContextLine::IgnorePattern, false) => {
+                format!("Ignore pattern '{shown}' removed from '{place}' context\n")
+            }
+        };
         let changed = |program: &Program| match add {
             true => dialplan::add_line(program, &program.tables(), context, line, text),
             false => dialplan::remove_line(program, &program.tables(), context, line, text),
@@ -178,7 +208,7 @@ impl Cli {
 
     fn dialplan_save(&self, ask: &mut Ask<'_>) -> Said {
         if !ask.may_reach_outside {
-            return Said::failed(OUTSIDE);
+            return Said::refused(OUTSIDE);
         }
         let program = self.site.shard.core.borrow().program.clone();
         let snapshot = self.site.snapshot.borrow();
@@ -235,7 +265,7 @@ impl Cli {
             }
         };
         if !may {
-            return Said::failed(OUTSIDE);
+            return Said::refused(OUTSIDE);
         }
         let nobody = base::ChannelId::new(u32::MAX, u32::MAX);
         let call = apps::Call::new(call::Chan::new(self.site.shard.clone(), nobody)).with_rights(ask.rights);

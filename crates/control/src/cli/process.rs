@@ -246,6 +246,15 @@ impl Cli {
         })
     }
 
+    /// Reads the configuration again as the own command of a part does, of which watchers are not told.
+    pub(super) fn reload_part(&self, module: &str, success: &str) -> Said {
+        self.site.quiet_reload.set(true);
+        match self.reload(module, success) {
+            // Warnings are in the log, and most are about other parts.
+            Said::Done(_) => Said::done(success),
+            other => other,
+        }
+    }
     /// Reads the configuration again and says how that went; `success` is what there is to say beyond it.
     pub(super) fn reload(&self, module: &str, success: &str) -> Said {
         // Taken out for the call, so that what reloads may look at the site.
@@ -265,7 +274,7 @@ impl Cli {
             Said::Done(out)
         } else {
             out.push_str("The configuration was not taken; what ran before goes on.\n");
-            Said::Failed(out)
+            Said::Refused(out)
         }
     }
 

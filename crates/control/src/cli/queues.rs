@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
     verb(
         "queue reload all|members|parameters|rules",
         "Reads queues.conf and queuerules.conf again, and everything else with them.",
-        |cli, _| cli.reload("app_queue", ""),
+        |cli, _| cli.reload_part("app_queue", ""),
     ),
     verb(
         "queue priority caller <channel> on <queue> to <priority>",
@@ -85,9 +85,11 @@ pub(super) const ROWS: &[Row] = &[
 
 fn why_not(why: Refused, queue: &str, interface: &str) -> Said {
     let (queue, interface) = (clean(queue), clean(interface));
-    Said::failed(match why {
+    Said::refused(match why {
         Refused::NoQueue => format!("Unable to find queue '{queue}': No such queue\n"),
-        Refused::NoMember => format!("Interface '{interface}' is no member: Not there\n"),
+        Refused::NoMember => {
+            format!("Unable to remove interface '{interface}' from queue '{queue}': Not there\n")
+        }
         Refused::AlreadyMember => {
             format!("Unable to add interface '{interface}' to queue '{queue}': Already there\n")
         }
@@ -329,14 +331,19 @@ impl Cli {
             for (name, changes) in rules() {
                 let _ = writeln!(out, "Rule: {}", clean(name));
                 for one in changes {
-                    let or_kept = |text: String| if text.is_empty() { "kept".to_owned() } else { text };
+                    let by = |change: queue::Shift| match change {
+                        queue::Shift::Keep => "by 0".to_owned(),
+                        queue::Shift::To(value) => format!("to {value}"),
+                        queue::Shift::By(by) => format!("by {by}"),
+                    };
                     let _ = writeln!(
                         out,
-                        "\tAfter {} seconds, QUEUE_MAX_PENALTY {}, QUEUE_MIN_PENALTY {}, QUEUE_RAISE_PENALTY {}",
+                        "\tAfter {} seconds, adjust QUEUE_MAX_PENALTY {}, adjust QUEUE_MIN_PENALTY {} and adjust \
+                         QUEUE_RAISE_PENALTY {}",
                         one.after.as_secs(),
-                        or_kept(shift(one.max)),
-                        or_kept(shift(one.min)),
-                        or_kept(shift(one.raise)),
+                        by(one.max),
+                        by(one.min),
+                        by(one.raise),
                     );
                 }
                 for one in core.queues.skill_rule(name) {
@@ -370,11 +377,9 @@ impl Cli {
         let (interface, queue) = (ask.need("interface"), ask.need("queue"));
         let core = &mut *self.site.shard.core.borrow_mut();
         match core.with_queues(|queues, now, out| queues.remove(queue, interface, BY, now, out)) {
-            Ok(_) => Said::done(format!(
-                "Removed interface '{}' from queue '{}'\n",
-                clean(interface),
-                clean(queue)
-            )),
+            Ok(_) => {
+                Said::done(format!("Removed interface {} from queue '{}'\n", clean(interface), clean(queue)))
+            }
             Err(why) => why_not(why, queue, interface),
         }
     }

@@ -11,7 +11,7 @@ use super::sip_tables::{
     endpoint_json, endpoint_line, field, found, matches_of, options_json, parameters, protocol,
     registration_header, registration_json, registration_line, transport_line,
 };
-use super::text::{clean, clock};
+use super::text::{clean, clock, s};
 use super::{Ask, Cli, Row, Said, show, verb};
 
 const ENDPOINT_KEYS: &str =
@@ -228,8 +228,13 @@ impl Cli {
         for bind in driver.config().binds.iter().filter(|bind| bind.name == endpoint.transport) {
             transport_line(bind, "  ", 31, out);
         }
-        for identify in &endpoint.identifies {
-            let _ = writeln!(out, "   Identify:  {}", clean(&format!("{identify}/{}", endpoint.name)));
+        let snapshot = self.site.snapshot.borrow();
+        for name in &endpoint.identifies {
+            let _ = writeln!(out, "   Identify:  {}", clean(&format!("{name}/{}", endpoint.name)));
+            let object = snapshot.pjsip.identifies.iter().find(|identify| *identify.origin.name == **name);
+            for source in object.map(matches_of).unwrap_or_default() {
+                let _ = writeln!(out, "        Match: {}", clean(&source));
+            }
         }
         let core = self.site.shard.core.borrow();
         let channels = endpoint.channels.iter().filter_map(|name| core.get(core.by_name(name)?));
@@ -254,7 +259,7 @@ impl Cli {
     fn endpoints(&self, ask: &mut Ask<'_>, only: Option<&str>) -> Said {
         let rows = self.endpoint_rows(only);
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || json!({ "endpoints": rows.iter().map(endpoint_json).collect::<Vec<_>>() });
         let text = || {
@@ -303,7 +308,7 @@ impl Cli {
         rows.retain(|row| only.is_none_or(|only| row.name == only));
         let options = only.map(|only| self.aor_options(only));
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || {
             let rows: Vec<Value> = rows
@@ -360,18 +365,26 @@ impl Cli {
     fn aor_options(&self, name: &str) -> Vec<(&'static str, String)> {
         let driver = self.site.sip.borrow();
         let Some(aor) = driver.config().aors.get(name) else { return Vec::new() };
-        vec![
-            ("contact", aor.contacts.join(",")),
+        let rows = self.aor_rows();
+        let contacts = rows.iter().filter(|row| row.name == name).flat_map(|row| &row.contacts);
+        let mut options = vec![("authenticate_qualify", aor.authenticate_qualify.to_string())];
+        options.extend(contacts.map(|contact| ("contact", contact.uri.clone())));
+        options.extend([
             ("default_expiration", aor.default_expiration.to_string()),
+            ("mailboxes", aor.mailboxes.join(",")),
             ("max_contacts", aor.max_contacts.to_string()),
             ("maximum_expiration", aor.maximum_expiration.to_string()),
             ("minimum_expiration", aor.minimum_expiration.to_string()),
+            ("outbound_proxy", aor.outbound_proxy.clone()),
+            ("qualify_2xx_only", aor.qualify_2xx_only.to_string()),
             ("qualify_frequency", aor.qualify_frequency.to_string()),
             ("qualify_timeout", format!("{:.6}", aor.qualify_timeout.as_secs_f64())),
             ("remove_existing", aor.remove_existing.to_string()),
             ("remove_unavailable", aor.remove_unavailable.to_string()),
             ("support_path", aor.support_path.to_string()),
-        ]
+            ("voicemail_extension", aor.voicemail.clone()),
+        ]);
+        options
     }
 
     fn contacts(&self, ask: &mut Ask<'_>, only: Option<&str>) -> Said {
@@ -379,7 +392,7 @@ impl Cli {
         if let Some(only) = only {
             rows.retain(|row| row.uri == only || format!("{}/{}", row.aor, row.uri) == only);
             if rows.is_empty() {
-                return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+                return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
             }
         }
         let data = || json!({ "contacts": rows.iter().map(contact_json).collect::<Vec<_>>() });
@@ -410,7 +423,7 @@ impl Cli {
             .filter(|(name, _)| only.is_none_or(|only| ***name == *only))
             .collect();
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || {
             let rows: Vec<Value> = rows
@@ -443,7 +456,7 @@ impl Cli {
             |bind: &&Bind| only.is_none_or(|only| bind.name == only) && !down.transports.contains(&bind.name);
         let rows: Vec<&Bind> = driver.config().binds.iter().filter(is_shown).collect();
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || {
             let rows: Vec<Value> = rows
@@ -487,7 +500,7 @@ impl Cli {
             .filter(|identify| only.is_none_or(|only| *identify.origin.name == *only))
             .collect();
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || {
             let rows: Vec<Value> = rows
@@ -745,7 +758,7 @@ impl Cli {
         let mut rows = self.site.sip.borrow().registration_rows(now);
         rows.retain(|row| only.is_none_or(|only| row.name == only));
         if let (Some(only), true) = (only, rows.is_empty()) {
-            return Said::failed(format!("Unable to find object {}.\n\n", clean(only)));
+            return Said::refused(format!("Unable to find object {}.\n\n", clean(only)));
         }
         let data = || {
             let rows: Vec<Value> = rows.iter().map(|row| registration_json(row, only.is_some())).collect();

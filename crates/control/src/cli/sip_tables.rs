@@ -22,12 +22,9 @@ pub(super) fn found(count: usize) -> String {
     format!("\nObjects found: {count}\n\n")
 }
 
-/// A short name of a contact that stays the same while its URI does (FNV-1a, 40 bits of it).
-pub(super) fn hash(uri: &str) -> String {
-    let hash = uri
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    format!("{:010x}", hash >> 24)
+/// The short name of a contact: the start of the MD5 of its URI.
+pub(super) fn hash(contact: &ContactRow) -> String {
+    contact.hash().chars().take(10).collect()
 }
 
 pub(super) fn rtt_ms(contact: &ContactRow) -> Option<f64> {
@@ -46,7 +43,7 @@ pub(super) fn contact_line(contact: &ContactRow, indent: usize, width: usize, ou
         "{:indent$}Contact:  {:<width$} {:<10} {:<8} {:>11}",
         "",
         clean(&name),
-        hash(&contact.uri),
+        hash(contact),
         contact.state.name(),
         rtt_text(contact)
     );
@@ -66,7 +63,7 @@ pub(super) fn contact_header(indent: usize, width: usize, out: &mut String) {
 
 pub(super) fn contact_json(contact: &ContactRow) -> Value {
     json!({
-        "aor": contact.aor, "endpoint": contact.endpoint, "uri": contact.uri, "hash": hash(&contact.uri),
+        "aor": contact.aor, "endpoint": contact.endpoint, "uri": contact.uri, "hash": hash(contact),
         "status": contact.state.name(), "rtt_ms": rtt_ms(contact), "user_agent": contact.user_agent,
         "via_address": contact.via, "expires": contact.expires,
     })
@@ -125,7 +122,11 @@ pub(super) fn registration_line(row: &RegistrationRow, out: &mut String) {
 pub(super) fn named(endpoint: &EndpointRow) -> String {
     match endpoint.caller.as_str() {
         "" => endpoint.name.clone(),
-        caller => format!("{}/{caller}", endpoint.name),
+        caller => {
+            let party = call::PartyId::parse(caller);
+            let number = party.number();
+            format!("{}/{}", endpoint.name, if number.is_empty() { caller } else { number })
+        }
     }
 }
 
@@ -163,6 +164,7 @@ pub(super) fn endpoint_header() -> String {
         field("BindAddress", 31)
     );
     let _ = writeln!(out, "   Identify:  {}", field("Identify/Endpoint", 76));
+    let _ = writeln!(out, "        Match:  {}", field("criteria", 35));
     let _ = writeln!(
         out,
         "    Channel:  {}  {}  {}",
@@ -222,10 +224,14 @@ pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
     sources.chain(headers).chain(uri).collect()
 }
 
+/// How far the rule below `ParameterValue` goes.
+const PARAMETER_VALUE: usize = 24;
+
 pub(super) fn parameters(options: &[(&'static str, String)], out: &mut String) {
     let width = options.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("ParameterName".len());
     let _ = writeln!(out, "\n {:<width$} : ParameterValue", "ParameterName");
-    let _ = writeln!(out, " {}", "=".repeat(width + 17));
+    // As wide as the longest name, the colon and the value of the first option want.
+    let _ = writeln!(out, " {}", "=".repeat(width + 3 + PARAMETER_VALUE));
     for (name, value) in options {
         let _ = writeln!(out, " {name:<width$} : {}", clean(value));
     }

@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         Cli::voicemail_zones,
     ),
     verb("voicemail reload", "Reads voicemail.conf again, and everything else with it.", |cli, _| {
-        cli.reload("app_voicemail", "Reloading voicemail configuration...\n")
+        cli.reload_part("app_voicemail", "Reloading voicemail configuration...\n")
     }),
 ];
 
@@ -70,6 +70,9 @@ impl Cli {
             }
             _ => {}
         }
+        if accounts.is_empty() && !ask.json {
+            return Said::refused("There are no voicemail users currently defined\n");
+        }
         let data = || {
             let row = |account: &&Arc<Account>| {
                 let (new, old, urgent) = self.messages(account);
@@ -86,9 +89,6 @@ impl Cli {
             json!({ "users": accounts.iter().map(row).collect::<Vec<Value>>() })
         };
         let text = || {
-            if accounts.is_empty() {
-                return "There are no voicemail users currently defined\n".to_owned();
-            }
             let mut out =
                 format!("{:<10} {:<5} {:<25} {:<10} {:>6}\n", "Context", "Mbox", "User", "Zone", "NewMsg");
             for account in &accounts {

@@ -125,7 +125,9 @@ fn listfilter(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 
 fn grow(env: &mut dyn Env, args: &str, value: &str, at_end: bool) -> Answer {
     let (name, mark, _) = list_args(args, ',')?;
-    let old = value_of(env, &name);
+    // Underscores say how it is inherited when it is set; it is read by its own name.
+    let plain = name.strip_prefix("__").or_else(|| name.strip_prefix('_')).unwrap_or(&name);
+    let old = value_of(env, plain);
     let new = match (old.is_empty(), at_end) {
         (true, _) => value.to_owned(),
         (false, true) => format!("{old}{mark}{value}"),
@@ -212,6 +214,10 @@ mod tests {
         env.set("PUSH(l)", "2");
         env.set("UNSHIFT(l)", "0");
         assert_eq!(env.expand("${l}"), "0,1,2");
+        env.set("PUSH(__w)", "a");
+        env.set("PUSH(_w)", "b");
+        env.set("UNSHIFT(__w,-)", "c");
+        assert_eq!(env.expand("${w}"), "c-a,b", "an inherited list goes on");
         assert_eq!(env.expand("${POP(l)}${SHIFT(l)}[${l}]${SHIFT(l)}[${l}]${SHIFT(l)}"), "20[1]1[]");
     }
 }

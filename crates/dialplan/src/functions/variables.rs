@@ -20,6 +20,22 @@ pub(super) const ROWS: &[FunctionRow] = &[
         Some(set_global),
     ),
     native(
+        "GLOBAL_DELETE",
+        Reach::PLAIN,
+        "GLOBAL_DELETE(varname)",
+        "Deletes a global variable: Set(GLOBAL_DELETE(x)=).",
+        None,
+        Some(delete_global),
+    ),
+    native(
+        "DELETE",
+        Reach::PLAIN,
+        "DELETE(varname)",
+        "Deletes a channel variable: Set(DELETE(x)=).",
+        None,
+        Some(delete),
+    ),
+    native(
         "LOCAL",
         Reach::PLAIN,
         "LOCAL(varname)",
@@ -119,6 +135,21 @@ fn global(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
 fn set_global(env: &mut dyn Env, args: &str, value: &str) -> Answer {
     let name = known(env, args);
     env.set_global(name.as_var(), value);
+    Ok(())
+}
+
+/// What is assigned does not matter.
+fn delete_global(env: &mut dyn Env, args: &str, _: &str) -> Answer {
+    let name = known(env, args.trim());
+    env.remove_global(name.as_var());
+    Ok(())
+}
+
+fn delete(env: &mut dyn Env, args: &str, _: &str) -> Answer {
+    let plain = args.trim();
+    let plain = plain.strip_prefix("__").or_else(|| plain.strip_prefix('_')).unwrap_or(plain);
+    let name = known(env, plain);
+    env.remove_variable(name.as_var());
     Ok(())
 }
 

@@ -35,7 +35,7 @@ impl Addition<'_> {
 }
 
 /// Where findings of a change say that they stand.
-const MADE_BY: &str = "manager";
+pub(crate) const MADE_BY: &str = "manager";
 
 /// A section with one line.
 fn section(context: &str, name: &str, value: &str, place: &Place) -> Section {

@@ -221,7 +221,7 @@ impl IaxDriver {
             local: security::address("UDP", socket.local),
             remote: security::address("UDP", from),
             challenge: String::new(),
-            time: String::new(),
+            ..security::Attempt::default()
         });
     }
     /// Refuses a leg that was not decided on, or ends it.

@@ -278,6 +278,8 @@ pub struct Endpoint {
     pub pickup: call::pickup::SharedGroups,
     /// Account code.
     pub account: String,
+    /// Tenant of its channels; empty: none.
+    pub tenant: Rc<str>,
     /// Variables of its channels.
     pub set_var: Vec<(String, String)>,
     /// Channels from which it counts as busy; 0: never.

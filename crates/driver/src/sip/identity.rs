@@ -39,14 +39,26 @@ pub(crate) fn caller_of(message: &Message<'_>, endpoint: &Endpoint) -> PartyId {
     if let Some(name) = &endpoint.caller.name {
         caller.name = Some(name.clone());
     }
-    if endpoint.caller.number_presentation.is_hidden()
-        || (endpoint.trust_id_inbound && wants_privacy(message))
-    {
-        caller.number_presentation = Presentation::ProhibPassedScreen;
-        caller.name_presentation = Presentation::ProhibPassedScreen;
+    let hidden = if endpoint.caller.number_presentation.is_hidden() {
+        Some(endpoint.caller.number_presentation)
+    } else {
+        (endpoint.trust_id_inbound && wants_privacy(message)).then_some(Presentation::ProhibNotScreened)
+    };
+    if let Some(presentation) = hidden {
+        caller.number_presentation = presentation;
+        caller.name_presentation = presentation;
     }
     caller.tag.clone_from(&endpoint.caller.tag);
     caller
+}
+
+/// What kind of line a caller says that it comes from (ANI II digits): a parameter of From, else of its URI.
+pub(crate) fn originating_line(message: &Message<'_>) -> u16 {
+    const NAMES: [&[u8]; 3] = [b"isup-oli", b"ss7-oli", b"oli"];
+    let Some(from) = message.from() else { return 0 };
+    let of_header = NAMES.iter().find_map(|name| from.params.get(name));
+    let said = of_header.or_else(|| NAMES.iter().find_map(|name| from.uri.params.get(name)));
+    said.and_then(|digits| core::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)
 }
 
 /// P-Asserted-Identity (RFC 3325) before Remote-Party-ID.
@@ -61,8 +73,8 @@ fn asserted(message: &Message<'_>) -> Option<PartyId> {
         }
     };
     if hidden {
-        found.number_presentation = Presentation::ProhibPassedScreen;
-        found.name_presentation = Presentation::ProhibPassedScreen;
+        found.number_presentation = Presentation::ProhibNotScreened;
+        found.name_presentation = Presentation::ProhibNotScreened;
     }
     Some(found)
 }

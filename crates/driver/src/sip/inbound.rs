@@ -285,7 +285,7 @@ impl SipDriver {
                     "FailedACL" => challenge.first().cloned().unwrap_or_default(),
                     _ => challenge.first().and_then(nonce).unwrap_or_default(),
                 },
-                time: String::new(),
+                ..Attempt::default()
             }
         });
     }
@@ -430,6 +430,7 @@ impl SipDriver {
             state: ChanState::Ring,
             caller,
             account: endpoint.account.clone(),
+            tenant: Some(endpoint.tenant.clone()),
             pickup: endpoint.pickup.clone(),
             location: location.clone(),
             language: endpoint.language.clone(),
@@ -446,6 +447,7 @@ impl SipDriver {
         core.set_stream(channel, stream, format);
         if let Some(entry) = core.get_mut(channel) {
             entry.call_id = identity::text(incoming.message.view().call_id().unwrap_or_default()).into();
+            entry.ani2 = identity::originating_line(&incoming.message.view());
         }
         self.in_hand.channel = Some(channel);
         let leg = Leg {

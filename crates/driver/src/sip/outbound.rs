@@ -335,6 +335,7 @@ impl SipDriver {
                 tech: self.tech_index,
                 state: ChanState::Down,
                 account: endpoint.account.clone(),
+                tenant: Some(endpoint.tenant.clone()),
                 pickup: endpoint.pickup.clone(),
                 language: endpoint.language.clone(),
                 formats,

@@ -246,6 +246,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
     let mut all = vec![
         ("100rel", rel100.to_owned()),
         ("accountcode", endpoint.account.clone()),
+        ("tenantid", endpoint.tenant.to_string()),
         ("allow", format!("({formats})")),
         ("aors", endpoint.aors.join(",")),
         ("auth", endpoint.auths.join(",")),
@@ -307,7 +308,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
 }
 
 /// Options that readers of all of an endpoint look for, with what holds where nothing else is said.
-const SHOWN: [(&str, &str); 47] = [
+const SHOWN: [(&str, &str); 46] = [
     ("acl", ""),
     ("bundle", "false"),
     ("callerid_privacy", "allowed_not_screened"),
@@ -351,7 +352,6 @@ const SHOWN: [(&str, &str); 47] = [
     ("t38_udptl_ec", "none"),
     ("t38_udptl_ipv6", "false"),
     ("t38_udptl_maxdatagram", "0"),
-    ("tenantid", ""),
     ("tos_video", "0"),
     ("use_avpf", "false"),
     ("webrtc", "no"),

@@ -32,7 +32,10 @@ impl Engine {
                 Wish::Reload { module } => {
                     self.loader.load(&module);
                 }
-                Wish::RotateLogs => self.site.log.rotate(),
+                Wish::RotateLogs => {
+                    self.site.log.rotate();
+                    self.rotate_queue_log();
+                }
             }
         }
         self.take_configuration();

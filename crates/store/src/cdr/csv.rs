@@ -167,6 +167,8 @@ mod tests {
             uniqueid: "1763762068.1".into(),
             user_field: "x;y".into(),
             linkedid: "1763762068.0".into(),
+            tenant: String::new(),
+            peer_tenant: String::new(),
             peer_account: "p".into(),
             sequence: 7,
             custom: Vec::new(),

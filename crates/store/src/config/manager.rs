@@ -36,6 +36,30 @@ const CLASSES: [&str; 19] = [
     "message",
 ];
 
+/// Which bit each class is in the field's numbers.
+const BITS: &[&str] = &[
+    "system",
+    "call",
+    "log",
+    "verbose",
+    "command",
+    "agent",
+    "user",
+    "config",
+    "dtmf",
+    "reporting",
+    "cdr",
+    "dialplan",
+    "originate",
+    "agi",
+    "hookresponse",
+    "cc",
+    "aoc",
+    "test",
+    "security",
+    "message",
+];
+
 impl Classes {
     /// No class.
     pub const NONE: Self = Self(0);
@@ -64,6 +88,14 @@ impl Classes {
     /// Whether it holds nothing.
     pub fn is_empty(self) -> bool {
         self.0 == 0
+    }
+    /// The set as the number that the field shows: a bit for each class, and all bits for all classes.
+    pub fn number(self) -> u32 {
+        if self == Self::ALL {
+            return i32::MAX.unsigned_abs();
+        }
+        let bit = |name: &str| BITS.iter().position(|known| *known == name).map_or(0, |at| 1 << at);
+        self.names().map(bit).sum()
     }
     /// Names in the field's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {

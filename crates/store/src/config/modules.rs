@@ -463,6 +463,33 @@ impl Modules {
     }
 }
 
+/// What the field calls a module that people look for in lists; `None`: it is listed with what it provides.
+pub fn title(module: &str) -> Option<&'static str> {
+    TITLES.iter().find(|(name, _)| *name == module).map(|(_, title)| *title)
+}
+
+/// Names of modules, and the words that stand beside them.
+const TITLES: &[(&str, &str)] = &[
+    ("app_agent_pool", "Call center agent pool applications"),
+    ("app_confbridge", "Conference Bridge Application"),
+    ("app_dial", "Dialing Application"),
+    ("app_playback", "Sound File Playback Application"),
+    ("app_queue", "True Call Queueing"),
+    ("app_voicemail", "Comedian Mail (Voicemail System)"),
+    ("cdr_csv", "Comma Separated Values CDR Backend"),
+    ("cdr_manager", "Asterisk Manager Interface CDR Backend"),
+    ("chan_iax2", "Inter Asterisk eXchange (Ver 2)"),
+    ("chan_pjsip", "PJSIP Channel Driver"),
+    ("pbx_config", "Text Extension Configuration"),
+    ("res_agi", "Asterisk Gateway Interface (AGI)"),
+    ("res_ari", "Asterisk RESTful Interface"),
+    ("res_musiconhold", "Music On Hold Resource"),
+    ("res_parking", "Call Parking Resource"),
+    ("res_pjsip", "Basic SIP resource"),
+    ("res_rtp_asterisk", "Asterisk RTP Stack"),
+    ("res_stasis", "Stasis application support"),
+];
+
 /// Whether Strowger has what a module of Asterisk provides; `module` is without `.so`.
 pub fn is_provided(module: &str) -> bool {
     MODULES.iter().any(|(known, _)| *known == module)

@@ -104,6 +104,8 @@ pub struct Zone {
     pub ring_cadence: Vec<u32>,
     /// Tones by name: dial, busy, ring, congestion, callwaiting, dialrecall, record, info, stutter.
     pub tones: BTreeMap<String, Tone>,
+    /// Their names as the file has them in order; empty for one that is built in.
+    pub order: Vec<String>,
 }
 
 /// `indications.conf` as a whole.
@@ -113,18 +115,21 @@ pub struct Tones {
     pub general: TonesGeneral,
     /// Countries by code in lower case, those of the built-in table included.
     pub zones: BTreeMap<String, Zone>,
+    /// Those of them that the file has.
+    pub written: Vec<String>,
 }
 
 impl Default for Tones {
     fn default() -> Self {
-        Self { general: TonesGeneral::default(), zones: built_in() }
+        Self { general: TonesGeneral::default(), zones: built_in(), written: Vec::new() }
     }
 }
 
 impl Tones {
     /// Reads the file over the built-in table.
     pub fn read(file: &File, findings: &mut Findings) -> Self {
-        let mut tones = Self { general: read_settings(file, "general", findings), zones: built_in() };
+        let general = read_settings(file, "general", findings);
+        let mut tones = Self { general, zones: built_in(), written: Vec::new() };
         let mut aliases = Vec::new();
         for section in file.objects().filter(|section| !section.name.eq_ignore_ascii_case("general")) {
             let code = section.name.to_ascii_lowercase();
@@ -132,11 +137,13 @@ impl Tones {
                 aliases.push((code, alias.clone()));
                 continue;
             }
+            tones.written.push(code.clone());
             tones.zones.insert(code, zone(section, findings));
         }
         for (code, alias) in aliases {
             match tones.zones.get(&alias.value.to_ascii_lowercase()).cloned() {
                 Some(zone) => {
+                    tones.written.push(code.clone());
                     tones.zones.insert(code, zone);
                 }
                 None => findings.warning(
@@ -179,7 +186,9 @@ fn zone(section: &Section, findings: &mut Findings) -> Zone {
             },
             name => match parse_tone(&variable.value) {
                 Some(tone) => {
-                    zone.tones.insert(name.to_owned(), tone);
+                    if zone.tones.insert(name.to_owned(), tone).is_none() {
+                        zone.order.push(name.to_owned());
+                    }
                 }
                 None => findings.warning(
                     &variable.place,
@@ -282,6 +291,7 @@ fn built_in() -> BTreeMap<String, Zone> {
                 .iter()
                 .filter_map(|&(name, tone)| Some((name.to_owned(), parse_tone(tone)?)))
                 .collect(),
+            order: Vec::new(),
         };
         (code.to_owned(), zone)
     });

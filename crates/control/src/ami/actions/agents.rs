@@ -34,7 +34,7 @@ fn agents(turn: &mut Turn<'_>) -> Done {
             (Some(_), _) => "AGENT_ONCALL",
         };
         let item = turn
-            .item("Agents")
+            .plain_item("Agents")
             .field("Agent", &agent.id)
             .field("Name", &agent.rules.full_name)
             .field("Status", status);
@@ -55,7 +55,8 @@ fn agents(turn: &mut Turn<'_>) -> Done {
                 }
             }
         };
-        item.end();
+        let _ = item;
+        turn.end_item();
         items += 1;
     }
     turn.end_list("AgentsComplete", items).end();
@@ -66,8 +67,10 @@ fn logoff(turn: &mut Turn<'_>) -> Done {
     let (id, soft) = (turn.need("Agent")?, turn.get("Soft"));
     let soft = soft.is_some_and(|text| conf::boolean(text) == Some(true));
     let core = &mut *turn.site.shard.core.borrow_mut();
-    match core.agent_logoff(id, soft) {
-        true => turn.success("Agent logged out"),
-        false => Err("No such agent".into()),
+    if core.agents.get(id).is_none() {
+        return Err("No such agent".into());
     }
+    // One who is not logged in is out, too.
+    let _ = core.agent_logoff(id, soft);
+    turn.success("Agent logged out")
 }

@@ -8,29 +8,33 @@ use super::super::events;
 use super::super::table::{ActionRow, After, Done, Field, Refusal, Turn, may, must};
 
 /// The ways in which channels are bridged: name, type and priority, as the field has them.
-pub(crate) const TECHNOLOGIES: &[(&str, &str, u32)] =
-    &[("simple_bridge", "1to1mix", 50), ("softmix", "multimix", 10)];
+pub(crate) const TECHNOLOGIES: &[(&str, &str, u32)] = &[
+    ("native_rtp", "Native", 90),
+    ("holding_bridge", "Holding", 50),
+    ("simple_bridge", "1to1Mix", 50),
+    ("softmix", "MultiMix", 10),
+];
 
 const CHANNEL: Field = must("Channel", "name or UNIQUEID");
 
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "BridgeList",
-        class: &["system", "call", "reporting"],
+        class: &[],
         synopsis: "Lists bridges.",
         fields: &[may("BridgeType", "only bridges of this type: basic, or base for those of conferences")],
         run: bridge_list,
     },
     ActionRow {
         name: "BridgeInfo",
-        class: &["system", "call", "reporting"],
+        class: &[],
         synopsis: "Lists the channels in a bridge.",
         fields: &[must("BridgeUniqueid", "as in the events")],
         run: bridge_info,
     },
     ActionRow {
         name: "BridgeTechnologyList",
-        class: &["system", "call", "reporting"],
+        class: &[],
         synopsis: "Lists the ways in which channels are bridged.",
         fields: &[],
         run: technologies,
@@ -127,7 +131,7 @@ fn members(turn: &Turn<'_>) -> Result<(BridgeId, Vec<ChannelId>), Refusal> {
     let uid = turn.need("BridgeUniqueid")?;
     let core = turn.site.shard.core.borrow();
     let found = core.bridge_by_uid(uid).map(|id| (id, core.bridge_members(id).to_vec()));
-    found.ok_or_else(|| "Bridge not found".into())
+    found.ok_or_else(|| "Specified BridgeUniqueid not found".into())
 }
 
 fn bridge_info(turn: &mut Turn<'_>) -> Done {
@@ -149,12 +153,13 @@ fn bridge_info(turn: &mut Turn<'_>) -> Done {
 fn technologies(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Bridge technology listing will follow");
     for (name, kind, priority) in TECHNOLOGIES.iter().copied() {
-        turn.item("BridgeTechnologyListItem")
+        let _ = turn
+            .plain_item("BridgeTechnologyListItem")
             .field("BridgeTechnology", name)
             .field("BridgeType", kind)
             .field("BridgePriority", priority)
-            .field("BridgeSuspended", "No")
-            .end();
+            .field("BridgeSuspended", "No");
+        turn.end_item();
     }
     turn.end_list("BridgeTechnologyListComplete", TECHNOLOGIES.len()).end();
     Ok(After::Go)
@@ -168,10 +173,17 @@ fn bridge(turn: &mut Turn<'_>) -> Done {
 
 fn kick(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    if turn.get("BridgeUniqueid").is_some() && !members(turn)?.1.contains(&id) {
-        return Err("Channel not in specified bridge".into());
+    match turn.get("BridgeUniqueid") {
+        Some(_) if !members(turn).map_err(|_| "Bridge not found")?.1.contains(&id) => {
+            return Err("Channel kick from bridge failed".into());
+        }
+        None if turn.site.shard.core.borrow().get(id).is_none_or(|channel| channel.bridge.is_none()) => {
+            return Err("Channel is not in a bridge".into());
+        }
+        _ => {}
     }
-    transfer::kick(&mut turn.site.shard.core.borrow_mut(), id)?;
+    transfer::kick(&mut turn.site.shard.core.borrow_mut(), id)
+        .map_err(|_| Refusal::from("Channel kick from bridge failed"))?;
     turn.success("Channel has been kicked")
 }
 

@@ -164,10 +164,10 @@ fn core_show_channels(turn: &mut Turn<'_>) -> Done {
     for channel in core.channels() {
         items += 1;
         events::channel(turn.item("CoreShowChannel"), "", &Snapshot::of(channel))
-            .field("BridgeId", bridge_id(channel))
             .field("Application", channel.app)
             .field("ApplicationData", &channel.app_data)
             .field("Duration", clock(seconds(channel, core)))
+            .field("BridgeId", bridge_id(channel))
             .end();
     }
     turn.end_list("CoreShowChannelsComplete", items).end();
@@ -193,8 +193,12 @@ fn channel_map(turn: &mut Turn<'_>) -> Done {
         }
     }
     let others: Vec<&Channel> = known.iter().skip(1).filter_map(|id| core.get(*id)).collect();
+    let name = core.get(first).map(|channel| channel.name.clone()).unwrap_or_default();
     for channel in &others {
-        turn.item("CoreShowChannelMap").field("Channel", &channel.name).end();
+        turn.item("CoreShowChannelMap")
+            .field("Channel", &name)
+            .field("ConnectedChannel", &channel.name)
+            .end();
     }
     turn.end_list("CoreShowChannelMapComplete", others.len()).end();
     Ok(After::Go)
@@ -256,15 +260,12 @@ fn status(turn: &mut Turn<'_>) -> Done {
         variables.extend(names.iter().map(|name| (name.clone(), super::value_of(&call, name))));
         let core = &*shard.core.borrow();
         let Some(channel) = core.get(*id) else { continue };
-        let message = status_fields(
-            events::channel(turn.item("Status").field("Privilege", "Call"), "", &Snapshot::of(channel)),
-            channel,
-            core,
-        );
-        let message = variables.iter().fold(message, |message, (name, value)| {
+        let message = turn.plain_item("Status").field("Privilege", "Call");
+        let message = status_fields(events::channel(message, "", &Snapshot::of(channel)), channel, core);
+        let _ = variables.iter().fold(message, |message, (name, value)| {
             message.field("Variable", format_args!("{name}={value}"))
         });
-        message.end();
+        turn.end_item();
     }
     turn.end_list("StatusComplete", ids.len()).field("Items", ids.len()).end();
     Ok(After::Go)
@@ -328,7 +329,8 @@ fn hangup(turn: &mut Turn<'_>) -> Done {
     for (id, name) in &found {
         let core = &mut *shard.core.borrow_mut();
         core.request_hangup(*id, cause.unwrap_or(core.plain_cause(*id)));
-        turn.item("ChannelHungup").field("Channel", name).end();
+        let _ = turn.plain_item("ChannelHungup").field("Channel", name);
+        turn.end_item();
     }
     turn.end_list("ChannelsHungupListComplete", found.len()).end();
     Ok(After::Go)
@@ -370,9 +372,10 @@ fn redirect(turn: &mut Turn<'_>) -> Done {
 
 fn absolute_timeout(turn: &mut Turn<'_>) -> Done {
     let id = turn.channel("Channel")?;
-    let seconds: f64 = turn.need("Timeout")?.parse().map_err(|_| Refusal::from("Invalid timeout"))?;
+    // What is no number counts as none.
+    let seconds: f64 = turn.need("Timeout")?.parse().unwrap_or(-1.0);
     if !(0.0..=TIMEOUT_SECONDS_MAX).contains(&seconds) {
-        return Err("Invalid timeout".into());
+        return Err("No timeout specified".into());
     }
     let at = (seconds > 0.0).then(|| turn.now + Duration::from_secs_f64(seconds));
     turn.site.shard.core.borrow_mut().set_absolute_deadline(id, at);
@@ -443,5 +446,6 @@ fn control_playback(turn: &mut Turn<'_>) -> Done {
         _ => return Err("Unknown control type".into()),
     };
     turn.site.shard.core.borrow_mut().push_event(id, ChanEvent::Steer(steer));
-    turn.success("ControlPlayback queued")
+    turn.response("Success").end();
+    Ok(After::Go)
 }

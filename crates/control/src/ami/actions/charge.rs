@@ -70,7 +70,7 @@ fn whom(turn: &Turn<'_>) -> Result<ChannelId, Refusal> {
         return turn.channel("Channel");
     }
     let Some(prefix) = turn.get("ChannelPrefix").filter(|prefix| !prefix.is_empty()) else {
-        return Err("Channel and ChannelPrefix are not specified. Specify at least one of these.".into());
+        return Err("Channel and PartialChannel are not specified. Specify at least one of these.".into());
     };
     let core = turn.site.shard.core.borrow();
     let begins =
@@ -94,7 +94,7 @@ fn advice(turn: &Turn<'_>) -> Result<Advice, Refusal> {
         "E" | "e" => {
             Ok(Advice::End { fee: fee(turn)?, billing: billing(turn)?, association: association(turn)? })
         }
-        _ => Err("MsgType is S, D or E".into()),
+        _ => Err("Invalid MsgType".into()),
     }
 }
 
@@ -112,6 +112,9 @@ fn number<T: core::str::FromStr>(turn: &Turn<'_>, header: &str) -> Result<Option
     let Some(text) = turn.get(header).filter(|text| !text.is_empty()) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| format!("{header} is not a number that it can be").into())
 }
+
+const NO_MULTIPLIER: &str =
+    "ChargeMultiplier unspecified, ChargeMultiplier is required when ChargeType is Currency.";
 
 fn needed<T>(value: Option<T>, header: &str) -> Result<T, Refusal> {
     value.ok_or_else(|| format!("{header} not specified").into())
@@ -171,7 +174,7 @@ fn money(turn: &Turn<'_>) -> Result<Money, Refusal> {
     Ok(Money {
         name: name.chars().take(CURRENCY_MAX).collect(),
         amount: needed(number(turn, "CurrencyAmount")?, "CurrencyAmount")?,
-        multiplier: needed(one_of(turn, "CurrencyMultiplier", &multipliers)?, "CurrencyMultiplier")?,
+        multiplier: one_of(turn, "CurrencyMultiplier", &multipliers)?.ok_or(NO_MULTIPLIER)?,
     })
 }
 

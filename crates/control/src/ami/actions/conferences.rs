@@ -163,17 +163,20 @@ fn list(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Confbridge user list will follow");
     for member in &conference.members {
         let Some(channel) = core.get(member.channel) else { continue };
-        let item = turn.item("ConfbridgeList").field("Conference", &conference.name);
-        events::channel(item, "", &Snapshot::of(channel))
+        let item = turn
+            .item("ConfbridgeList")
+            .field("Conference", &conference.name)
             .field("Admin", yes_no(member.seat.is_admin))
             .field("MarkedUser", yes_no(member.seat.is_marked))
             .field("WaitMarked", yes_no(member.seat.waits_marked))
-            .field("EndMarked", yes_no(member.seat.ends_marked || member.seat.ends_marked_any))
+            .field("EndMarked", yes_no(member.seat.ends_marked))
+            .field("EndMarkedAny", yes_no(member.seat.ends_marked_any))
             .field("Waiting", yes_no(member.waits))
             .field("Muted", yes_no(conference.silences(member)))
-            .field("Talking", yes_no(member.talks))
-            .field("AnsweredTime", channel.answered.map_or(0, |answered| core.now.since(answered).as_secs()))
-            .end();
+            // Of one whose talk is not told, it is not known.
+            .field("Talking", yes_no(member.talks && member.seat.tells_talking))
+            .field("AnsweredTime", channel.answered.map_or(0, |answered| core.now.since(answered).as_secs()));
+        events::channel(item, "", &Snapshot::of(channel)).end();
     }
     turn.end_list("ConfbridgeListComplete", conference.members.len()).end();
     Ok(After::Go)

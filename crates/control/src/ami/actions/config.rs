@@ -43,7 +43,10 @@ pub(super) const ROWS: &[ActionRow] = &[
         name: "ListCategories",
         class: &["config"],
         synopsis: "Lists the sections of a configuration file.",
-        fields: &[must("Filename", "file in the configuration folder")],
+        fields: &[
+            must("Filename", "file in the configuration folder"),
+            may("Match", "as Filter of GetConfig"),
+        ],
         run: list_categories,
     },
     ActionRow {
@@ -61,7 +64,10 @@ pub(super) const ROWS: &[ActionRow] = &[
             must("SrcFilename", "file that is read"),
             must("DstFilename", "file that is written"),
             may("Reload", "yes, or the module to load again afterwards"),
-            may("PreserveEffectiveContext", "no effect: sections keep what they have and inherit"),
+            may(
+                "PreserveEffectiveContext",
+                "yes (default): what sections inherit is written into them, so that they keep it; no: a changed template changes those that inherit from it",
+            ),
             may(
                 "Action-000000",
                 "NewCat, RenameCat, DelCat, EmptyCat, Update, Delete, Append or Insert; further changes are numbered on",
@@ -76,7 +82,7 @@ pub(super) const ROWS: &[ActionRow] = &[
             may("Line-000000", "number of the variable in its section, from 0"),
             may(
                 "Options-000000",
-                "for NewCat allowdups, template, inherit=\"A,B\"; for the others catfilter=\"NAME=expression,…\" with TEMPLATES=include or restrict",
+                "for NewCat allowdups, template, inherit=\"A,B\", ignoreerror (as for DelCat and Delete); for the others catfilter=\"NAME=expression,…\" with TEMPLATES=include or restrict",
             ),
         ],
         run: update_config,
@@ -88,7 +94,7 @@ impl From<FileError> for Refusal {
         match error {
             FileError::Outside => "File requires escalated privileges".into(),
             FileError::Missing => "Config file not found".into(),
-            FileError::Exists => "Config file exists already".into(),
+            FileError::Exists => "File exists".into(),
             FileError::TooLarge | FileError::Failed(_) => {
                 format!("Config file cannot be used: {error}").into()
             }
@@ -168,26 +174,27 @@ impl Wanted {
 }
 
 /// The sections that an action shows.
-fn sections<'a>(turn: &Turn<'_>, file: &'a File) -> Result<Vec<&'a Section>, Refusal> {
-    let wanted = match turn.get("Filter") {
-        Some(text) => Wanted::parse(text)?,
-        None => Wanted { templates: Templates::With, with: Vec::new() },
-    };
+fn sections<'a>(turn: &Turn<'_>, file: &'a File, filter: &str) -> Result<Vec<&'a Section>, Refusal> {
+    let wanted = Wanted::parse(turn.get(filter).unwrap_or_default())?;
     let only = turn.get("Category");
-    let found: Vec<&Section> = file
-        .sections
-        .iter()
-        .filter(|section| only.is_none_or(|name| name == &*section.name) && wanted.takes(section))
-        .collect();
-    if found.is_empty() && only.is_some() {
-        return Err("No such category".into());
-    }
-    Ok(found)
+    let is_meant = |section: &&Section| only.is_none_or(|name| name.eq_ignore_ascii_case(&section.name));
+    Ok(file.sections.iter().filter(is_meant).filter(|section| wanted.takes(section)).collect())
+}
+
+/// Ends an answer with a line that is no header.
+fn end_with(turn: &mut Turn<'_>, line: &str) -> Done {
+    turn.out.push_str(line);
+    turn.out.push_str("\r\n\r\n");
+    Ok(After::Go)
 }
 
 fn get_config(turn: &mut Turn<'_>) -> Done {
     let file = read(turn)?;
-    let sections = sections(turn, &file)?;
+    let sections = sections(turn, &file, "Filter")?;
+    if sections.is_empty() {
+        let _ = turn.response("Success");
+        return end_with(turn, "No categories found");
+    }
     let mut message = turn.response("Success");
     for (number, section) in sections.into_iter().enumerate() {
         message = message.field(&format!("Category-{number:06}"), &section.name);
@@ -207,36 +214,31 @@ fn get_config(turn: &mut Turn<'_>) -> Done {
 }
 
 fn get_config_json(turn: &mut Turn<'_>) -> Done {
-    use serde_json::{Map, Value};
+    use serde_json::Value;
     let file = read(turn)?;
-    let mut all = Map::new();
-    for section in sections(turn, &file)? {
-        let entry = all.entry(section.name.to_string()).or_insert_with(|| Value::Object(Map::new()));
-        let Some(entry) = entry.as_object_mut() else { continue };
-        if section.template {
-            entry.insert("istemplate".into(), 1.into());
-        }
-        if !section.parents.is_empty() {
-            let parents = section.parents.iter().map(|parent| Value::from(&**parent)).collect();
-            entry.insert("templates".into(), Value::Array(parents));
-        }
-        for variable in &section.variables {
-            let value = Value::from(&*variable.value);
-            match entry.get_mut(&*variable.name) {
-                None => drop(entry.insert(variable.name.to_string(), value)),
-                // A name that comes again makes a list of its values.
-                Some(Value::Array(values)) => values.push(value),
-                Some(known) => *known = Value::Array(vec![known.take(), value]),
-            }
-        }
-    }
-    turn.response("Success").field("JSON", Value::Object(all)).end();
+    let text = |text: &str| Value::from(text).to_string();
+    // A name that comes again is a key that comes again, which no map would keep.
+    let object = |section: &&Section| {
+        let template = section.template.then(|| "\"istemplate\":1".to_owned());
+        let parents = (!section.parents.is_empty())
+            .then(|| format!("\"templates\":{}", text(&section.parents.join(","))));
+        let variables = section.variables.iter().map(|of| format!("{}:{}", text(&of.name), text(&of.value)));
+        let members: Vec<String> = template.into_iter().chain(parents).chain(variables).collect();
+        format!("{}:{{{}}}", text(&section.name), members.join(","))
+    };
+    let all: Vec<String> = sections(turn, &file, "Filter")?.iter().map(object).collect();
+    turn.response("Success").field("JSON", format_args!("{{{}}}", all.join(","))).end();
     Ok(After::Go)
 }
 
 fn list_categories(turn: &mut Turn<'_>) -> Done {
     let file = read(turn)?;
-    let names = file.sections.iter().enumerate();
+    let sections = sections(turn, &file, "Match")?;
+    if sections.is_empty() {
+        let _ = turn.response("Success");
+        return end_with(turn, "Error: no categories found");
+    }
+    let names = sections.into_iter().enumerate();
     let message = names.fold(turn.response("Success"), |message, (number, section)| {
         message.field(&format!("Category-{number:06}"), &section.name)
     });
@@ -251,13 +253,26 @@ fn create_config(turn: &mut Turn<'_>) -> Done {
 }
 
 fn update_config(turn: &mut Turn<'_>) -> Done {
-    let (files, _) = folder(turn)?;
+    let (files, folder) = folder(turn)?;
     let (from, to) = (turn.need("SrcFilename")?, turn.need("DstFilename")?);
+    // Both are looked at before anything is read. What is not there is not within reach.
+    if files.path(from).is_err() || files.path(to).is_err() {
+        return Err(FileError::Outside.into());
+    }
     let mut document = Document::parse(&files.read(from)?);
+    document.note_inherited();
     for number in numbers(turn) {
         change(turn, &number, &mut document)?;
     }
-    files.write(to, &document.to_bytes())?;
+    match turn.get("PreserveEffectiveContext").and_then(conf::boolean) {
+        Some(false) => document.drop_inherited(),
+        _ => document.keep_inherited(),
+    }
+    document.head(MARK, &head(turn, to, &folder.join(to)));
+    files.write(to, &document.to_bytes()).map_err(|error| match error {
+        FileError::Outside => Refusal::from(error),
+        _ => "Save of config failed".into(),
+    })?;
     match turn.get("Reload") {
         None => {}
         Some(word) => match conf::boolean(word) {
@@ -268,6 +283,24 @@ fn update_config(turn: &mut Turn<'_>) -> Done {
     }
     turn.response("Success").end();
     Ok(After::Go)
+}
+
+/// How the lines of the head of a file begin that a manager has written.
+const MARK: &str = ";!";
+
+/// The head of a file that a manager has written.
+fn head(turn: &Turn<'_>, name: &str, path: &std::path::Path) -> Vec<String> {
+    let micros = turn.site.shard.core.borrow().services.wall.now_micros();
+    let date = store::date::format(micros, &store::date::Zone::local(), "%a %b %e %H:%M:%S %Y");
+    let lines = [
+        String::new(),
+        " Automatically generated configuration file".to_owned(),
+        format!(" Filename: {name} ({})", path.display()),
+        " Generator: Manager".to_owned(),
+        format!(" Creation Date: {date}"),
+        String::new(),
+    ];
+    lines.into_iter().map(|line| format!("{MARK}{line}")).collect()
 }
 
 /// The numbers of the changes, in their order.
@@ -309,10 +342,12 @@ fn change(turn: &Turn<'_>, number: &str, document: &mut Document) -> Result<(), 
         .collect();
     let with = conditions.iter().map(|(name, is)| (*name, is as &dyn Fn(&str) -> bool)).collect();
     let choice = Choice { templates: wanted.templates, with };
-    let (value, object) = part("Value").map_or(("", false), |value| match value.strip_prefix('>') {
+    let is_object = part("Match").is_some_and(|word| word.eq_ignore_ascii_case("object"));
+    let (value, object) = part("Value").map_or(("", is_object), |value| match value.strip_prefix('>') {
         Some(value) => (value.trim_start(), true),
-        None => (value, false),
+        None => (value, is_object),
     });
+    let forgives = super::split_list(options).iter().any(|flag| flag.eq_ignore_ascii_case("ignoreerror"));
     let line = match part("Line").map(str::parse::<usize>) {
         None => None,
         Some(Ok(line)) => Some(line),
@@ -351,6 +386,11 @@ fn change(turn: &Turn<'_>, number: &str, document: &mut Document) -> Result<(), 
         }
         _ => return Err("Unknown action command".into()),
     }
+    .or_else(|error| match (error, action.as_str()) {
+        (EditError::Exists, "newcat") | (EditError::NoSection, "delcat") if forgives => Ok(()),
+        (EditError::NoVariable, "delete") if forgives => Ok(()),
+        (error, _) => Err(error),
+    })
     .map_err(|error| match (error, action.as_str()) {
         (EditError::NoVariable, "delete") => "Delete did not complete successfully".into(),
         (error, _) => error.into(),

@@ -51,7 +51,8 @@ fn get(turn: &mut Turn<'_>) -> Done {
     let value = turn.site.shard.core.borrow().services.db.get(&family, &key);
     let Some(value) = value else { return Err("Database entry not found".into()) };
     turn.begin_list("Result will follow");
-    turn.item("DBGetResponse").field("Family", family).field("Key", key).field("Val", value).end();
+    let _ = turn.plain_item("DBGetResponse").field("Family", family).field("Key", key).field("Val", value);
+    turn.end_item();
     turn.end_list("DBGetComplete", 1).end();
     Ok(After::Go)
 }
@@ -67,12 +68,10 @@ fn get_tree(turn: &mut Turn<'_>) -> Done {
         (family, key) => format!("/{family}/{key}"),
     };
     let found = turn.site.shard.core.borrow().services.db.list(&prefix);
-    if found.is_empty() {
-        return Err("Database entries not found".into());
-    }
     turn.begin_list("Result will follow");
     for (path, value) in &found {
-        turn.item("DBGetTreeResponse").field("Key", path).field("Val", value).end();
+        let _ = turn.plain_item("DBGetTreeResponse").field("Key", path).field("Val", value);
+        turn.end_item();
     }
     turn.end_list("DBGetTreeComplete", found.len()).end();
     Ok(After::Go)
@@ -98,7 +97,7 @@ fn put(turn: &mut Turn<'_>) -> Done {
 fn delete(turn: &mut Turn<'_>) -> Done {
     let (family, key) = (turn.need("Family")?, turn.need("Key")?);
     if !turn.site.shard.core.borrow_mut().services.db.delete(family, key) {
-        return Err("Database entry not found".into());
+        return Err("Database entry could not be deleted".into());
     }
     acknowledge(turn, "Key deleted successfully")
 }

@@ -95,8 +95,8 @@ fn begin(turn: &mut Turn<'_>) -> Done {
     let field = |name| turn.get(name).unwrap_or_default();
     let text = format!("{},{},{}", field("File"), field("Options"), field("Command"));
     let begun = mix_monitor_from_outside(&turn.site.shard, id, &text);
-    let begun = begun.map_err(|why| format!("Could not start MixMonitor: {why}"))?;
-    turn.response("Success").field("MixMonitorID", begun.id).end();
+    begun.map_err(|_| "Could not start monitoring channel")?;
+    turn.response("Success").end();
     Ok(After::Go)
 }
 
@@ -135,7 +135,8 @@ fn end(turn: &mut Turn<'_>) -> Done {
     if turn.site.shard.core.borrow_mut().monitor_stop(id, which) == 0 {
         return Err("Could not stop monitoring channel".into());
     }
-    turn.success("Stopped")
+    turn.response("Success").end();
+    Ok(After::Go)
 }
 
 fn mute(turn: &mut Turn<'_>) -> Done {
@@ -149,7 +150,7 @@ fn mute(turn: &mut Turn<'_>) -> Done {
         "read" => (true, false),
         "write" => (false, true),
         "both" => (true, true),
-        _ => return Err("Invalid direction specified".into()),
+        _ => return Err("Invalid direction specified. Must be read, write or both".into()),
     };
     let changed = turn.site.shard.core.borrow_mut().monitor_adjust(id, which, |settings| {
         settings.hears = if read { !silent } else { settings.hears };
@@ -160,5 +161,6 @@ fn mute(turn: &mut Turn<'_>) -> Done {
     }
     let muted = MonitorChange::Muted { read, write, silent };
     turn.site.shard.core.borrow_mut().monitor_notice(id, "MixMonitor", muted);
-    turn.success("Mute set")
+    turn.response("Success").end();
+    Ok(After::Go)
 }

@@ -75,7 +75,7 @@ fn parked_calls(turn: &mut Turn<'_>) -> Done {
     let shard = turn.site.shard.clone();
     let core = &*shard.core.borrow();
     if only.as_ref().is_some_and(|name| core.parking.lot(name).is_none()) {
-        return Err("Requested parking lot could not be found".into());
+        return Err("Requested parking lot could not be found.".into());
     }
     turn.begin_list("Parked calls will follow");
     let meant = core.parking.lots().filter(|lot| only.as_ref().is_none_or(|name| lot.settings.name == *name));
@@ -83,7 +83,8 @@ fn parked_calls(turn: &mut Turn<'_>) -> Done {
         meant.flat_map(|lot| lot.spaces.values().map(|parked| parked.channel)).collect();
     let mut items = 0;
     for notice in parked.into_iter().filter_map(|id| core.parking_notice(id, ParkingChange::Parked, None)) {
-        fields(turn.item("ParkedCall"), &notice).end();
+        let _ = fields(turn.plain_item("ParkedCall"), &notice);
+        turn.end_item();
         items += 1;
     }
     turn.end_list("ParkedCallsComplete", items).field("Total", items).end();
@@ -105,6 +106,6 @@ fn lots(turn: &mut Turn<'_>) -> Done {
             .end();
         items += 1;
     }
-    turn.end_list("ParkinglotsComplete", items).field("Total", items).end();
+    turn.end_list("ParkinglotsComplete", items).end();
     Ok(After::Go)
 }

@@ -70,8 +70,8 @@ pub(super) const ROWS: &[ActionRow] = &[
 fn take(turn: &Turn<'_>, changed: Result<Program, ChangeError>) -> Result<(), Refusal> {
     let program = changed.map_err(|why| match why {
         ChangeError::Exists => Refusal::from("That extension and priority already exist at that context"),
-        ChangeError::Missing => Refusal::from("Either there is no such extension or no such priority"),
-        ChangeError::Invalid(why) => Refusal(format!("Failed to add extension: {why}")),
+        ChangeError::Missing => Refusal::from("Failed to remove requested extension"),
+        ChangeError::Invalid(why) => Refusal(format!("Failed to add requested extension: {why}")),
     })?;
     turn.site.shard.core.borrow_mut().program = Arc::new(program);
     Ok(())
@@ -81,6 +81,12 @@ fn add(turn: &mut Turn<'_>) -> Done {
     let program = turn.site.shard.core.borrow().program.clone();
     let app = turn.need("Application")?;
     let priority = turn.need("Priority")?;
+    let (number, label) = priority.split_once('(').map_or((priority, None), |(n, label)| (n, Some(label)));
+    let is_number = number.trim().parse::<u32>().is_ok_and(|number| number > 0);
+    let is_known = is_number || priority.eq_ignore_ascii_case("hint");
+    if !is_known || label.is_some_and(|label| !label.ends_with(')')) {
+        return Err("The priority specified was invalid.".into());
+    }
     if !priority.eq_ignore_ascii_case("hint") && apps::table::lookup(app).is_none() {
         return Err(format!("Unknown application '{app}'").into());
     }
@@ -94,7 +100,7 @@ fn add(turn: &mut Turn<'_>) -> Done {
     };
     let changed = dialplan::add(&program, &program.tables(), &new);
     take(turn, changed)?;
-    turn.success("Added extension.")
+    turn.success("Added requested extension")
 }
 
 fn remove(turn: &mut Turn<'_>) -> Done {
@@ -102,12 +108,16 @@ fn remove(turn: &mut Turn<'_>) -> Done {
     let priority = match turn.get("Priority").map(str::parse::<u32>) {
         None => None,
         Some(Ok(priority)) => Some(priority),
-        Some(Err(_)) => return Err("Invalid priority".into()),
+        Some(Err(_)) => return Err("The priority specified was invalid.".into()),
     };
     let (context, exten) = (turn.need("Context")?, turn.need("Extension")?);
     let changed = dialplan::remove(&program, &program.tables(), context, exten, priority);
     take(turn, changed)?;
-    turn.success(if priority.is_some() { "Removed priority from extension" } else { "Removed extension" })
+    turn.success(if priority.is_some() {
+        "Removed the requested priority from the extension"
+    } else {
+        "Removed the requested extension"
+    })
 }
 
 fn extension_state(turn: &mut Turn<'_>) -> Done {
@@ -187,6 +197,23 @@ fn show_dial_plan(turn: &mut Turn<'_>) -> Done {
     if let Some(name) = context.as_deref().filter(|name| program.context_id(name).is_none()) {
         return Err(format!("Did not find context {name}").into());
     }
+    if let Some(wanted) = exten.as_deref() {
+        let core = turn.site.shard.core.borrow();
+        let meant = program
+            .contexts()
+            .iter()
+            .filter(|entry| context.as_deref().is_none_or(|name| *name == *entry.name));
+        let has = |entry: &Context| {
+            entry.extensions.iter().any(|extension| *extension.name == *wanted)
+                || core.registered.of(&entry.name).any(|(own, _)| own == wanted)
+        };
+        if !meant.into_iter().any(has) {
+            return Err(match &context {
+                Some(name) => format!("Did not find extension {wanted}@{name}").into(),
+                None => format!("Did not find extension {wanted}@").into(),
+            });
+        }
+    }
     turn.begin_list("DialPlan list will follow");
     let mut counted = [0; 4];
     for entry in program.contexts() {
@@ -211,6 +238,7 @@ fn list_context(turn: &mut Turn<'_>, context: &Context, only: Option<&str>, coun
         *extensions += 1;
         if let Some(hint) = &extension.hint {
             *items += 1;
+            *priorities += 1;
             turn.item("ListDialplan")
                 .field("Context", &context.name)
                 .field("Extension", &extension.name)
@@ -254,6 +282,22 @@ fn list_context(turn: &mut Turn<'_>, context: &Context, only: Option<&str>, coun
             turn.item("ListDialplan")
                 .field("Context", &context.name)
                 .field("IncludeContext", &include.text)
+                .field("Registrar", "pbx_config")
+                .end();
+        }
+        for pattern in &context.ignorepats {
+            *items += 1;
+            turn.item("ListDialplan")
+                .field("Context", &context.name)
+                .field("IgnorePattern", pattern)
+                .field("Registrar", "pbx_config")
+                .end();
+        }
+        for switch in &context.switches {
+            *items += 1;
+            turn.item("ListDialplan")
+                .field("Context", &context.name)
+                .field("Switch", format_args!("{}/{}", switch.engine, switch.data))
                 .field("Registrar", "pbx_config")
                 .end();
         }

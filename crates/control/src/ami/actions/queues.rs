@@ -197,9 +197,13 @@ struct List<'a> {
 }
 
 impl List<'_> {
+    /// Begins an item, which [`List::end`] ends: its ActionID is its last field.
     fn item(&mut self, event: &str) -> Message<'_> {
         self.items += 1;
-        Message::event(event, self.action_id, self.out)
+        Message::event(event, None, self.out)
+    }
+    fn end(&mut self) {
+        Message::open(self.out).optional("ActionID", self.action_id).end();
     }
 }
 
@@ -207,7 +211,8 @@ fn status(turn: &mut Turn<'_>) -> Done {
     let only = turn.get("Member").map(str::to_owned);
     walk(turn, ("Queue status will follow", "QueueStatusComplete"), move |core, queue, list| {
         let (settings, stats) = (&queue.settings, &queue.stats);
-        list.item("QueueParams")
+        let _ = list
+            .item("QueueParams")
             .field("Queue", &queue.name)
             .field("Max", settings.max_length)
             .field("Strategy", settings.strategy.name())
@@ -219,8 +224,8 @@ fn status(turn: &mut Turn<'_>) -> Done {
             .field("ServiceLevel", settings.service_level.as_secs())
             .field("ServicelevelPerf", format!("{:.1}", stats.level_of_completed()))
             .field("ServicelevelPerf2", format!("{:.1}", stats.level_of_all()))
-            .field("Weight", settings.weight)
-            .end();
+            .field("Weight", settings.weight);
+        list.end();
         let is_meant = |own: &&queue::Member| {
             only.as_ref().is_none_or(|only| {
                 own.interface.eq_ignore_ascii_case(only) || own.name.eq_ignore_ascii_case(only)
@@ -228,23 +233,26 @@ fn status(turn: &mut Turn<'_>) -> Done {
         };
         for own in queue.members().iter().filter(is_meant) {
             let item = list.item("QueueMember");
-            member(item, &queue.name, ("Name", "Location"), own, core.queues.device_of(own)).end();
+            let _ = member(item, &queue.name, ("Name", "Location"), own, core.queues.device_of(own));
+            list.end();
         }
         for (caller, position) in queue.callers().iter().zip(1..) {
             let Some(channel) = core.get(caller.channel) else { continue };
-            let known = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
-            list.item("QueueEntry")
+            let or_unknown =
+                |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+            let _ = list
+                .item("QueueEntry")
                 .field("Queue", &queue.name)
                 .field("Position", position)
                 .field("Channel", &channel.name)
                 .field("Uniqueid", &channel.uniqueid)
-                .field("CallerIDNum", known(channel.caller.number()))
-                .field("CallerIDName", known(channel.caller.name()))
-                .field("ConnectedLineNum", known(channel.connected.number()))
-                .field("ConnectedLineName", known(channel.connected.name()))
+                .field("CallerIDNum", or_unknown(channel.caller.number()))
+                .field("CallerIDName", or_unknown(channel.caller.name()))
+                .field("ConnectedLineNum", or_unknown(channel.connected.number()))
+                .field("ConnectedLineName", or_unknown(channel.connected.name()))
                 .field("Wait", caller.waited(core.now))
-                .field("Priority", caller.priority)
-                .end();
+                .field("Priority", caller.priority);
+            list.end();
         }
     })
 }
@@ -254,15 +262,16 @@ fn summary(turn: &mut Turn<'_>) -> Done {
         use call::DeviceState::{Invalid, Unavailable};
         let logged = |own: &&queue::Member| !matches!(core.queues.device_of(own), Unavailable | Invalid);
         let longest = queue.callers().iter().map(|caller| caller.waited(core.now)).max().unwrap_or(0);
-        list.item("QueueSummary")
+        let _ = list
+            .item("QueueSummary")
             .field("Queue", &queue.name)
             .field("LoggedIn", queue.members().iter().filter(logged).count())
             .field("Available", core.queues.available(queue, core.now))
             .field("Callers", queue.callers().len())
             .field("HoldTime", queue.stats.hold)
             .field("TalkTime", queue.stats.talk)
-            .field("LongestHoldTime", longest)
-            .end();
+            .field("LongestHoldTime", longest);
+        list.end();
     })
 }
 
@@ -273,7 +282,7 @@ fn is_true(text: &str) -> bool {
 
 fn number(turn: &Turn<'_>, header: &str) -> Result<u32, Refusal> {
     let text = turn.get(header).unwrap_or("0");
-    text.trim().parse().map_err(|_| Refusal(format!("{header} must be a whole number from 0 on")))
+    text.trim().parse().map_err(|_| Refusal("Invalid interface, queuename or penalty".to_owned()))
 }
 
 fn add(turn: &mut Turn<'_>) -> Done {
@@ -366,21 +375,24 @@ fn rules(turn: &mut Turn<'_>) -> Done {
     let shard = turn.site.shard.clone();
     let core = &*shard.core.borrow();
     let is_meant = |name: &str| only.as_ref().is_none_or(|only| only.eq_ignore_ascii_case(name));
-    turn.begin_list("Rules will follow");
-    let mut items = 0;
-    for (name, changes) in core.queues.rules().filter(|(name, _)| is_meant(name)) {
+    let mut found = core.queues.rules().filter(|(name, _)| is_meant(name)).peekable();
+    if only.is_some() && found.peek().is_none() {
+        return Err("Invalid rule name".into());
+    }
+    // No list of events, but lines of the answer itself.
+    let mut response = turn.response("Success");
+    for (name, changes) in found {
+        response = response.field("RuleList", name);
         for one in changes {
-            turn.item("QueueRule")
-                .field("Rule", name)
-                .field("Seconds", one.after.as_secs())
-                .field("MaxPenalty", shift(one.max))
-                .field("MinPenalty", shift(one.min))
-                .field("RaisePenalty", shift(one.raise))
-                .end();
-            items += 1;
+            let by = |change: Shift| match change {
+                Shift::Keep => "+0".to_owned(),
+                change => shift(change),
+            };
+            let line = format!("{},{},{}", one.after.as_secs(), by(one.max), by(one.min));
+            response = response.field("Rule", line);
         }
     }
-    turn.end_list("QueueRuleListComplete", items).end();
+    response.end();
     Ok(After::Go)
 }
 
@@ -396,9 +408,24 @@ fn reset(turn: &mut Turn<'_>) -> Done {
     turn.success("Queue stats reset successfully")
 }
 
+/// Why nothing was done about a caller, in the words of the two actions that do something.
+fn about_caller(turn: &Turn<'_>, why: Refused) -> Refusal {
+    let withdraws = turn.get("Action").is_some_and(|name| name.eq_ignore_ascii_case("QueueWithdrawCaller"));
+    let what = if withdraws {
+        "Unable to withdraw caller from queue"
+    } else {
+        "Unable to change priority caller on queue"
+    };
+    let why = match why {
+        Refused::NoQueue => "No such queue",
+        _ => "No such caller",
+    };
+    Refusal(format!("{what}: {why}"))
+}
+
 fn caller(turn: &Turn<'_>) -> Result<ChannelId, Refusal> {
     let found = turn.site.shard.core.borrow().by_name(turn.need("Caller")?);
-    found.ok_or_else(|| refusal(Refused::NoCaller))
+    found.ok_or_else(|| about_caller(turn, Refused::NoCaller))
 }
 
 fn priority(turn: &mut Turn<'_>) -> Done {
@@ -407,7 +434,7 @@ fn priority(turn: &mut Turn<'_>) -> Done {
     let priority = priority.map_err(|_| Refusal("Priority must be a whole number".to_owned()))?;
     let core = &mut *turn.site.shard.core.borrow_mut();
     core.with_queues(|queues, now, out| queues.set_priority(queue, caller, priority, now, out))
-        .map_err(refusal)?;
+        .map_err(|why| about_caller(turn, why))?;
     turn.success("Priority change for caller on queue")
 }
 
@@ -415,6 +442,7 @@ fn withdraw(turn: &mut Turn<'_>) -> Done {
     let (queue, caller) = (turn.need("Queue")?, caller(turn)?);
     let info = turn.get("WithdrawInfo").unwrap_or_default();
     let core = &mut *turn.site.shard.core.borrow_mut();
-    core.with_queues(|queues, now, out| queues.withdraw(queue, caller, info, now, out)).map_err(refusal)?;
+    core.with_queues(|queues, now, out| queues.withdraw(queue, caller, info, now, out))
+        .map_err(|why| about_caller(turn, why))?;
     turn.success("Withdraw requested successfully")
 }

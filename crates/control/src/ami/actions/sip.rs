@@ -8,28 +8,28 @@ use super::sip_objects::{self as objects, names};
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "PJSIPShowEndpoints",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists endpoints.",
         fields: &[],
         run: show_endpoints,
     },
     ActionRow {
         name: "PJSIPShowEndpoint",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Tells everything about one endpoint.",
         fields: &[may("Endpoint", "name")],
         run: show_endpoint,
     },
     ActionRow {
         name: "PJSIPShowAors",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists addresses of record.",
         fields: &[],
         run: show_aors,
     },
     ActionRow {
         name: "PJSIPShowContacts",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists contacts.",
         fields: &[],
         run: show_contacts,
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
     ActionRow {
         name: "PJSIPShowAuths",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists the credentials of endpoints, without secrets.",
         fields: &[],
         run: show_auths,
@@ -78,21 +78,21 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
     ActionRow {
         name: "PJSIPShowRegistrationsInbound",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists addresses of record that phones register with.",
         fields: &[],
         run: inbound_registrations,
     },
     ActionRow {
         name: "PJSIPShowRegistrationInboundContactStatuses",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists the contacts that phones have registered.",
         fields: &[],
         run: inbound_contacts,
     },
     ActionRow {
         name: "PJSIPShowResourceLists",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists resource lists.",
         fields: &[],
         run: resource_lists,
@@ -254,7 +254,7 @@ fn qualify(turn: &mut Turn<'_>) -> Done {
     let asked = turn.site.sip.borrow_mut().qualify_endpoint(&mut turn.site.shard.core.borrow_mut(), &name);
     match asked {
         Some(_) => turn.success("Endpoint found, will qualify"),
-        None => Err("Unable to retrieve endpoint".into()),
+        None => Err("Unable to retrieve endpoint\n".into()),
     }
 }
 

@@ -49,8 +49,18 @@ fn change(turn: &mut Turn<'_>, wish: CacheWish, with_object: bool) -> Done {
     let object = if with_object { Some(turn.need("Object")?.to_owned()) } else { None };
     let outcome = turn.site.change_cache(&cache, object.as_deref(), wish);
     match outcome {
-        Ok(()) => turn.success("The cache was told"),
-        Err(CacheFault::NoCache) => Err("The provided cache does not exist".into()),
-        Err(CacheFault::NoObject) => Err("The provided object could not be found in the cache".into()),
+        Ok(()) => turn.success(match (wish, with_object) {
+            (CacheWish::Expire, true) => "The provided object was expired from the cache",
+            (CacheWish::Expire, false) => "All objects were expired from the cache",
+            (CacheWish::Stale, true) => "The provided object was marked as stale in the cache",
+            (CacheWish::Stale, false) => "All objects were marked as stale in the cache",
+            (CacheWish::Populate, _) => "Cache has been populated",
+        }),
+        Err(CacheFault::NoCache) => Err("The provided cache does not exist\n".into()),
+        Err(CacheFault::NoObject) => Err(match wish {
+            CacheWish::Expire => "The provided object could not be expired from the cache\n",
+            _ => "The provided object could not be marked as stale in the cache\n",
+        }
+        .into()),
     }
 }

@@ -97,6 +97,9 @@ fn events(turn: &mut Turn<'_>) -> Done {
     Ok(After::Go)
 }
 
+/// What is said of a filter that cannot be read.
+const BAD_FILTER: &str = "Filter was formatted incorrectly.  Check the syntax of the filter given.";
+
 fn filter(turn: &mut Turn<'_>) -> Done {
     if !turn.get("Operation").unwrap_or("Add").eq_ignore_ascii_case("Add") {
         return Err("Unknown operation".into());
@@ -104,10 +107,10 @@ fn filter(turn: &mut Turn<'_>) -> Done {
     let criteria = turn.get("MatchCriteria").map(str::to_owned);
     let text = match (turn.get("Filter"), &criteria) {
         (None, Some(_)) => String::new(),
-        _ => turn.need("Filter")?.to_owned(),
+        _ => turn.get("Filter").ok_or(BAD_FILTER)?.to_owned(),
     };
     let rule = criteria.map(|criteria| EventFilter::parse(&criteria, &text)).transpose();
-    let rule = rule.map_err(|why| format!("Filter format error: {why}"))?;
+    let rule = rule.map_err(|_| BAD_FILTER)?;
     let Some(login) = turn.session.login_mut() else { return Err("Permission denied".into()) };
     if login.filters.len() >= FILTERS_MAX {
         return Err("Too many filters".into());
@@ -118,7 +121,7 @@ fn filter(turn: &mut Turn<'_>) -> Done {
     };
     match added {
         Ok(()) => turn.success("Success"),
-        Err(why) => Err(format!("Filter format error: {why}").into()),
+        Err(_) => Err(BAD_FILTER.into()),
     }
 }
 
@@ -167,8 +170,8 @@ fn command(turn: &mut Turn<'_>) -> Done {
         view: &mut view,
     });
     match answer {
-        Answer::Done { text, status } => {
-            let kind = if status == 0 { "Success" } else { "Error" };
+        Answer::Done { text, refused, .. } => {
+            let kind = if refused { "Error" } else { "Success" };
             let response = turn.response(kind).field("Message", "Command output follows");
             text.lines().fold(response, |response, line| response.field("Output", line)).end();
             Ok(After::Go)
@@ -196,13 +199,16 @@ fn command(turn: &mut Turn<'_>) -> Done {
 
 fn list_commands(turn: &mut Turn<'_>) -> Done {
     let Some(write) = turn.login().map(|login| login.write) else { return Err("Permission denied".into()) };
-    let rows = table::actions().filter(|row| row.is_allowed(write));
+    let mut rows: Vec<&ActionRow> =
+        table::actions().filter(|row| row.is_allowed(write) && turn.site.has_action(row.name)).collect();
+    rows.sort_by_key(|row| row.name.to_ascii_lowercase());
     let response = turn.response("Success");
-    rows.fold(response, |response, row| {
-        // Who has the class `all` has each of them.
-        let class = if row.class.is_empty() { "<none>".to_owned() } else { row.class.join(",") + ",all" };
-        response.field(row.name, format_args!("{}  (Priv: {class})", row.synopsis))
-    })
-    .end();
+    rows.into_iter()
+        .fold(response, |response, row| {
+            // Who has the class `all` has each of them.
+            let class = if row.class.is_empty() { "<none>".to_owned() } else { row.class.join(",") + ",all" };
+            response.field(row.name, format_args!("{}  (Priv: {class})", row.synopsis))
+        })
+        .end();
     Ok(After::Go)
 }

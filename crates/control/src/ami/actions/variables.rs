@@ -51,7 +51,7 @@ fn setvar(turn: &mut Turn<'_>) -> Done {
     let call = turn.call(channel).with_rights(turn.rights_to_set());
     if name.ends_with(')') {
         if !call.assign(&name, &value) {
-            return Err("Variable set failed".into());
+            return Err("Variable not set".into());
         }
     } else if channel.is_some() {
         call.set(&name, &value);

@@ -44,7 +44,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
     ActionRow {
         name: "VoicemailMove",
-        class: &["call", "reporting"],
+        class: &["user"],
         synopsis: "Moves a message to another folder.",
         fields: &[
             must("Context", "context of the mailbox"),
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
     ActionRow {
         name: "VoicemailRemove",
-        class: &["call", "reporting"],
+        class: &["user"],
         synopsis: "Removes a message.",
         fields: &[
             must("Context", "context of the mailbox"),
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[ActionRow] = &[
     },
     ActionRow {
         name: "VoicemailForward",
-        class: &["call", "reporting"],
+        class: &["user"],
         synopsis: "Copies a message into another mailbox.",
         fields: &[
             must("Context", "context of the mailbox"),
@@ -95,6 +95,9 @@ fn folder(turn: &Turn<'_>, field: &str) -> Result<Folder, Refusal> {
     let text = turn.need(field)?;
     Folder::parse(text).ok_or_else(|| format!("There is no folder '{text}'").into())
 }
+
+/// What is said of a mailbox that there is not; no error in the field's eyes.
+const NO_USER: &str = "There is no voicemail user of the given info.";
 
 /// What is in a mailbox as far as it was counted.
 fn counts(turn: &Turn<'_>, account: &Account) -> Counts {
@@ -137,7 +140,8 @@ fn entry(turn: &mut Turn<'_>, event: &str, account: &Account) {
         .field("DeleteMessage", yes(rules.delete))
         .field("VolumeGain", "0.00")
         .field("CanReview", yes(rules.review))
-        .field("CanMarkUrgent", "Yes")
+        // Whoever leaves a message may mark it.
+        .field("CanMarkUrgent", yes(true))
         .field("CallOperator", yes(rules.operator))
         .field("MaxMessageCount", rules.maxmsg)
         .field("MaxMessageLength", max_seconds)
@@ -150,7 +154,7 @@ fn users(turn: &mut Turn<'_>) -> Done {
     let accounts: Vec<Arc<Account>> =
         turn.site.shard.core.borrow().settings.voicemail.accounts.values().cloned().collect();
     if accounts.is_empty() {
-        return Err("There are no voicemail users currently defined.".into());
+        return turn.success("There are no voicemail users currently defined.");
     }
     turn.begin_list("Voicemail user list will follow");
     accounts.iter().for_each(|account| entry(turn, "VoicemailUserEntry", account));
@@ -159,11 +163,7 @@ fn users(turn: &mut Turn<'_>) -> Done {
 }
 
 fn user(turn: &mut Turn<'_>) -> Done {
-    let (context, mailbox) = (turn.need("Context")?.to_owned(), turn.need("Mailbox")?.to_owned());
-    let found = turn.site.shard.core.borrow().settings.voicemail.find(&mailbox, &context).cloned();
-    let Some(account) = found else {
-        return turn.success("There is no voicemail user of the given info.");
-    };
+    let Ok(account) = account(turn, "Context", "Mailbox") else { return turn.success(NO_USER) };
     turn.begin_list("Voicemail user detail will follow");
     entry(turn, "VoicemailUserDetail", &account);
     turn.end_list("VoicemailUserDetailComplete", 1).end();
@@ -216,7 +216,7 @@ async fn messages(chan: &Chan, account: &Account, folder: Folder) -> Vec<Left> {
 }
 
 fn summary(turn: &mut Turn<'_>) -> Done {
-    let account = account(turn, "Context", "Mailbox")?;
+    let Ok(account) = account(turn, "Context", "Mailbox") else { return turn.success(NO_USER) };
     answered_by(turn, |chan, id| async move {
         let mut text = String::new();
         Message::response("Success", id.as_deref(), &mut text)

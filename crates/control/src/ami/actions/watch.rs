@@ -12,14 +12,14 @@ use crate::base64;
 pub(super) const ROWS: &[ActionRow] = &[
     ActionRow {
         name: "PJSIPShowSubscriptionsInbound",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists who watches which extension or mailbox.",
         fields: &[],
         run: inbound,
     },
     ActionRow {
         name: "PJSIPShowSubscriptionsOutbound",
-        class: &["system", "reporting"],
+        class: &["system"],
         synopsis: "Lists what is watched elsewhere: nothing, Strowger does not subscribe.",
         fields: &[],
         run: outbound,
@@ -227,12 +227,13 @@ fn outbound(turn: &mut Turn<'_>) -> Done {
 fn presence(turn: &mut Turn<'_>) -> Done {
     let provider = turn.need("Provider")?;
     let said = apps::presence::state(&turn.site.shard.core.borrow(), provider);
-    let said = said.ok_or("There is no provider but CustomPresence:name")?;
+    let said =
+        said.ok_or_else(|| Refusal(format!("Invalid provider {provider} or provider in invalid state")))?;
     turn.response("Success")
         .field("Message", "Presence State")
         .field("State", said.state.name())
-        .field("Subtype", &said.subtype)
-        .field("PresenceMessage", &said.message)
+        .optional("Subtype", Some(&said.subtype).filter(|text| !text.is_empty()))
+        .optional("PresenceMessage", Some(&said.message).filter(|text| !text.is_empty()))
         .end();
     Ok(After::Go)
 }

@@ -37,12 +37,37 @@ fn channels_are_listed_moved_limited_and_hung_up() {
         ("PlayDTMF|Channel: SIM/carol-00000002|Digit: Z", "DTMF successfully queued"),
         ("PlayMF|Channel: SIM/carol-00000002|Digit: *", "MF successfully queued"),
         ("PlayMF|Channel: SIM/carol-00000002|Digit: 5|Duration: 100", "MF successfully queued"),
-        ("ControlPlayback|Channel: SIM/carol-00000002|Control: Forward", "ControlPlayback queued"),
         ("Hangup|Channel: SIM/alice-00000000|Cause: 17", "Channel Hungup"),
     ] {
         assert_eq!(desk.act(1, act), format!("Response: Success\r\nMessage: {expected}\r\n\r\n"), "{act}");
     }
+    let done = desk.act(1, "ControlPlayback|Channel: SIM/carol-00000002|Control: Forward");
+    assert_eq!(done, "Response: Success\r\n\r\n");
     for (act, expected) in [
+        // Each action has words of its own for what is missing and for who is not there.
+        ("Hangup", "No channel specified"),
+        ("Redirect|Context: default|Exten: 100|Priority: 1", "Channel not specified"),
+        (
+            "Redirect|Channel: SIM/nobody|Context: default|Exten: 100|Priority: 1",
+            "Channel does not exist: SIM/nobody",
+        ),
+        ("BridgeKick", "Channel must be provided"),
+        ("BridgeKick|Channel: SIM/nobody", "Channel does not exist"),
+        ("BridgeInfo", "BridgeUniqueid must be provided"),
+        ("BridgeInfo|BridgeUniqueid: none", "Specified BridgeUniqueid not found"),
+        ("LocalOptimizeAway", "'Channel' not specified."),
+        ("LocalOptimizeAway|Channel: SIM/nobody", "Channel does not exist."),
+        ("PlayDTMF|Digit: 1", "Channel not found"),
+        ("PlayDTMF|Channel: SIM/nobody|Digit: 1", "Channel not found"),
+        ("Atxfer|Channel: SIM/nobody|Exten: 1", "Channel specified does not exist"),
+        ("Bridge|Channel1: SIM/nobody", "Missing channel parameter in request"),
+        ("Getvar", "No variable specified"),
+        ("PresenceState", "No provider specified"),
+        ("PresenceState|Provider: Nothing:x", "Invalid provider Nothing:x or provider in invalid state"),
+        ("ExtensionState", "Extension not specified"),
+        ("MixMonitor|File: x.wav", "No channel specified"),
+        ("Filter|Operation: Add", "Filter was formatted incorrectly.  Check the syntax of the filter given."),
+        ("SorceryMemoryCacheExpire|Cache: none", "The provided cache does not exist\n"),
         ("Hangup|Channel: SIM/nobody", "No such channel"),
         ("Hangup|Channel: SIM/bob-00000001|Cause: 300", "Invalid cause"),
         (
@@ -50,7 +75,7 @@ fn channels_are_listed_moved_limited_and_hung_up() {
             "Redirect failed",
         ),
         ("ControlPlayback|Channel: SIM/bob-00000001|Control: dance", "Unknown control type"),
-        ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "Invalid timeout"),
+        ("AbsoluteTimeout|Channel: SIM/bob-00000001|Timeout: NaN", "No timeout specified"),
         ("MailboxCount", "Mailbox not specified"),
         ("MWIUpdate|Mailbox: 1|NewMessages: -1", "Invalid NewMessages"),
     ] {
@@ -199,11 +224,14 @@ fn legacy_names_of_actions_and_registrations_answer() {
         ("PJSIPRegister|Registration: none", "Message: Unable to retrieve registration entry"),
         ("PJSIPUnregister|Registration: *all", "Message: Unregistrations queued."),
         ("ModuleLoad|Module: app_dial.so|LoadType: load", "Message: Module loaded."),
-        ("ModuleLoad|Module: app_nonsense|LoadType: load", "Message: Module not loaded"),
-        ("ModuleLoad|LoadType: unload", "Message: Could not unload module"),
+        ("ModuleLoad|Module: app_nonsense.so|LoadType: load", "Message: Module not found."),
+        ("ModuleLoad|Module: app_dial|LoadType: nonsense", "Message: Module not found."),
+        ("ModuleLoad|Module: app_dial.so|LoadType: unload", "Message: Could not unload module."),
+        ("ModuleLoad|LoadType: unload", "Message: Need module name."),
+        ("ModuleCheck", "Message: Module not loaded"),
         ("DBPut|Family: f|Key: a/b|Val: 1", "Updated database"),
         ("DBGetTree|Family: f|Key: a", "Key: /f/a/b\r\nVal: 1"),
-        ("DBGetTree|Family: nothing", "Message: Database entries not found"),
+        ("DBGetTree|Family: nothing", "Event: DBGetTreeComplete\r\nEventList: Complete\r\nListItems: 0"),
         ("BridgeTechnologyList", "BridgeTechnology: softmix"),
     ] {
         let answer = desk.act(1, act);
@@ -220,17 +248,31 @@ fn steps_are_added_to_the_dialplan_and_taken_away_while_calls_go_on() {
     desk.pass_to(10);
     let place = "Context: default|Extension: 700";
     for (act, answer) in [
-        (format!("DialplanExtensionAdd|{place}|Priority: 1|Application: Answer"), "Added extension."),
+        (
+            format!("DialplanExtensionAdd|{place}|Priority: 1|Application: Answer"),
+            "Added requested extension",
+        ),
+        (
+            format!("DialplanExtensionAdd|{place}|Priority: x|Application: Answer"),
+            "The priority specified was invalid.",
+        ),
+        (
+            format!("DialplanExtensionAdd|{place}|Priority: 1"),
+            "Context, Extension, Priority, and Application must be defined for DialplanExtensionAdd.",
+        ),
         (
             format!("DialplanExtensionAdd|{place}|Priority: 2(talk)|Application: Wait|ApplicationData: 600"),
-            "Added extension.",
+            "Added requested extension",
         ),
         (
             format!("DialplanExtensionAdd|{place}|Priority: 2|Application: Hangup"),
             "That extension and priority already exist at that context",
         ),
         (format!("DialplanExtensionAdd|{place}|Priority: 3|Application: Frob"), "Unknown application 'Frob'"),
-        ("DialplanExtensionRemove|Context: default|Extension: 799".to_owned(), "Either there is no such"),
+        (
+            "DialplanExtensionRemove|Context: default|Extension: 799".to_owned(),
+            "Failed to remove requested extension",
+        ),
     ] {
         let said = desk.act(1, &act);
         assert!(said.contains(&format!("Message: {answer}")), "{act}: {said}");
@@ -246,9 +288,12 @@ fn steps_are_added_to_the_dialplan_and_taken_away_while_calls_go_on() {
     let text = desk.act(1, "ShowDialPlan|Context: default|Extension: 700");
     assert_eq!(messages(&text).last().and_then(|m| field(m, "ListPriorities")), Some("2"), "{text}");
     for (act, answer) in [
-        (format!("DialplanExtensionRemove|{place}|Priority: 2"), "Removed priority from extension"),
-        (format!("DialplanExtensionRemove|{place}"), "Removed extension"),
-        (format!("DialplanExtensionRemove|{place}"), "Either there is no such"),
+        (
+            format!("DialplanExtensionRemove|{place}|Priority: 2"),
+            "Removed the requested priority from the extension",
+        ),
+        (format!("DialplanExtensionRemove|{place}"), "Removed the requested extension"),
+        (format!("DialplanExtensionRemove|{place}"), "Failed to remove requested extension"),
     ] {
         let said = desk.act(1, &act);
         assert!(said.contains(&format!("Message: {answer}")), "{act}: {said}");
@@ -332,7 +377,7 @@ fn the_database_the_hints_and_the_dialplan_are_within_reach() {
     assert_eq!(event_names(&text), ["DBGetResponse", "DBGetComplete"]);
     assert_eq!(field(&messages(&text)[1], "Val"), Some("v: w"));
     assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), ok("Key deleted successfully"));
-    assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), error("Database entry not found"));
+    assert_eq!(desk.act(1, "DBDel|Family: f|Key: k"), error("Database entry could not be deleted"));
     assert_eq!(desk.act(1, "DBGet|Family: f|Key: k"), error("Database entry not found"));
     assert_eq!(desk.act(1, "DBDelTree|Family: f"), error("Database entry not found"));
 
@@ -574,15 +619,18 @@ fn calls_are_recorded_muted_paused_renamed_and_left_alone_again() {
         desk.act(1, &format!("{name}|Channel: SIM/alice-00000000|{fields}"))
     };
     let begun = say(&mut desk, "MixMonitor|File: /x/both.wav|Options: r(/x/r.wav)i(ID)p");
-    assert_eq!(begun, "Response: Success\r\nMixMonitorID: 0x00000001\r\n\r\n");
+    assert_eq!(begun, "Response: Success\r\n\r\n");
     for (variable, value) in [("ID", "0x00000001"), ("MIXMONITOR_FILENAME", "/x/both.wav")] {
         let text = say(&mut desk, &format!("Getvar|Variable: {variable}"));
         assert!(text.contains(&format!("Value: {value}\r\n")), "{variable}: {text}");
     }
     for (action, expected) in [
-        ("MixMonitorMute|Direction: read|State: 1", "Success\r\nMessage: Mute set"),
-        ("MixMonitorMute|Direction: up|State: 1", "Error\r\nMessage: Invalid direction specified"),
-        ("MixMonitor|Options: D", "Error\r\nMessage: Could not start MixMonitor: wants a filename"),
+        ("MixMonitorMute|Direction: read|State: 1", "Success\r\n\r\n"),
+        (
+            "MixMonitorMute|Direction: up|State: 1",
+            "Error\r\nMessage: Invalid direction specified. Must be read, write or both",
+        ),
+        ("MixMonitor|Options: D", "Error\r\nMessage: Could not start monitoring channel"),
         ("PauseMonitor", "Error\r\nMessage: Channel is not monitored"),
         ("Monitor|File: /x/two|Mix: true|Format: gsm", "Success\r\nMessage: Started monitoring channel"),
         (

@@ -93,9 +93,9 @@ fn bridge_takes_two_out_of_what_they_do_and_their_dialplans_go_on_afterwards() {
             "Bridge|Channel1: SIM/carol-00000001|Channel2: SIM/carol-00000001",
             "Cannot bridge a channel to itself",
         ),
-        ("Bridge|Channel1: SIM/carol-00000001|Channel2: SIM/nobody", "No such channel"),
+        ("Bridge|Channel1: SIM/carol-00000001|Channel2: SIM/nobody", "Channel2 does not exist: SIM/nobody"),
         ("BridgeKick|Channel: SIM/carol-00000001", "Channel is not in a bridge with one other"),
-        ("BridgeDestroy|BridgeUniqueid: x", "Bridge not found"),
+        ("BridgeDestroy|BridgeUniqueid: x", "Specified BridgeUniqueid not found"),
         ("BlindTransfer|Channel: SIM/carol-00000001|Exten: 100", "Channel is not in a bridge with one other"),
         ("Atxfer|Channel: SIM/carol-00000001|Exten: 100", "Channel is not in a bridge with one other"),
         ("CancelAtxfer|Channel: SIM/carol-00000001", "Channel is not in a bridge with one other"),
@@ -281,7 +281,7 @@ fn mute_audio_is_a_command_to_the_media_plane_for_each_way() {
     for (act, why) in [
         ("Channel: SIM/alice-00000000|Direction: up|State: on", "Invalid direction"),
         ("Channel: SIM/alice-00000000|Direction: in|State: maybe", "Invalid state"),
-        ("Channel: SIM/nobody|Direction: in|State: on", "No such channel"),
+        ("Channel: SIM/nobody|Direction: in|State: on", "Channel not found"),
         ("Channel: SIM/alice-00000000|Direction: in", "State not specified"),
     ] {
         assert_eq!(desk.act(1, &format!("MuteAudio|{act}")), error(why), "{act}");

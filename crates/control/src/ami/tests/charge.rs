@@ -96,12 +96,12 @@ fn aoc_messages_are_told_as_events_or_refused_with_what_is_missing() {
     for (act, expected) in [
         (
             "MsgType: D|ChargeType: FREE",
-            "Channel and ChannelPrefix are not specified. Specify at least one of these.",
+            "Channel and PartialChannel are not specified. Specify at least one of these.",
         ),
         ("Channel: SIM/none|MsgType: D|ChargeType: FREE", "No such channel"),
         ("ChannelPrefix: SIM/é|MsgType: D|ChargeType: FREE", "No such channel"),
         ("ChannelPrefix: SIM/|ChargeType: FREE", "MsgType not specified"),
-        ("ChannelPrefix: SIM/|MsgType: X|ChargeType: FREE", "MsgType is S, D or E"),
+        ("ChannelPrefix: SIM/|MsgType: X|ChargeType: FREE", "Invalid MsgType"),
         ("ChannelPrefix: SIM/|MsgType: D", "ChargeType not specified"),
         ("ChannelPrefix: SIM/|MsgType: D|ChargeType: dear", "ChargeType is one of NA, FREE, Currency, Unit"),
         ("ChannelPrefix: SIM/|MsgType: D|ChargeType: Unit", "UnitAmount(0) not specified"),
@@ -121,7 +121,10 @@ fn aoc_messages_are_told_as_events_or_refused_with_what_is_missing() {
     }
     for (rest, expected) in [
         ("CurrencyMultiplier: One", "CurrencyAmount not specified"),
-        ("CurrencyAmount: 4", "CurrencyMultiplier not specified"),
+        (
+            "CurrencyAmount: 4",
+            "ChargeMultiplier unspecified, ChargeMultiplier is required when ChargeType is Currency.",
+        ),
         ("CurrencyAmount: -4|CurrencyMultiplier: One", "CurrencyAmount is not a number that it can be"),
     ] {
         let answer = desk.act(1, &format!("AOCMessage|{money}|{rest}"));

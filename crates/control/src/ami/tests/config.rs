@@ -23,26 +23,78 @@ fn files_are_shown_as_the_reader_sees_them() {
          Line-000000-000003: allow=alaw\r\n\r\n"
     );
     let text = desk.act(1, "GetConfig|Filename: more.conf");
-    for line in [
-        "Category-000000: base",
-        "IsTemplate-000000: 1",
-        "Category-000002: 200",
-        "Line-000002-000000: name=x",
+    assert!(
+        !text.contains("base\r\nIsTemplate"),
+        "templates are not shown unless they are asked for: {text}"
+    );
+    for (filter, lines) in [
+        ("", &["Category-000000: 100", "Category-000001: 200", "Line-000001-000000: name=x"][..]),
+        (
+            "|Filter: TEMPLATES=include",
+            &["Category-000000: base", "IsTemplate-000000: 1", "Category-000002: 200"],
+        ),
+        ("|Filter: TEMPLATES=restrict", &["Category-000000: base", "Line-000000-000000: context=inside"]),
     ] {
-        assert!(text.contains(&format!("{line}\r\n")), "{line}: {text}");
+        let text = desk.act(1, &format!("GetConfig|Filename: more.conf{filter}"));
+        for line in lines {
+            assert!(text.contains(&format!("{line}\r\n")), "{line}: {text}");
+        }
+    }
+    for (act, told) in [
+        ("GetConfig|Filename: phones.conf|Category: nothing", "No categories found"),
+        ("ListCategories|Filename: phones.conf|Match: name=nobody", "Error: no categories found"),
+    ] {
+        assert_eq!(desk.act(1, act), format!("Response: Success\r\n{told}\r\n\r\n"), "{act}");
     }
     let text = desk.act(1, "GetConfig|Filename: more.conf|Filter: allow=^al");
     assert!(text.contains("Category-000000: 100\r\n") && !text.contains("Category-000001"), "{text}");
     assert_eq!(
         desk.act(1, "ListCategories|Filename: phones.conf"),
-        "Response: Success\r\nCategory-000000: base\r\nCategory-000001: 100\r\n\r\n"
+        "Response: Success\r\nCategory-000000: 100\r\n\r\n"
     );
-    let text = desk.act(1, "GetConfigJSON|Filename: phones.conf");
-    let json = field(&messages(&text)[0], "JSON").unwrap().to_owned();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["base"]["istemplate"], 1);
-    assert_eq!(json["100"]["allow"], serde_json::json!(["ulaw", "alaw"]));
-    assert_eq!(json["100"]["secret"], "a");
+    let text = desk.act(1, "GetConfigJSON|Filename: phones.conf|Filter: TEMPLATES=include");
+    assert_eq!(
+        field(&messages(&text)[0], "JSON").unwrap(),
+        r#"{"base":{"istemplate":1,"context":"inside"},"100":{"templates":"base","context":"inside","secret":"a","allow":"ulaw","allow":"alaw"}}"#
+    );
+}
+
+/// What stands below the head that a manager writes.
+fn below_head(text: &str) -> String {
+    let head: Vec<&str> = text.lines().take_while(|line| line.starts_with(";!")).collect();
+    assert_eq!(head.len(), 6, "{text}");
+    assert!(head[2].starts_with(";! Filename: ") && head[3] == ";! Generator: Manager", "{text}");
+    text.lines().skip(head.len()).fold(String::new(), |text, line| text + line + "\n")
+}
+
+#[test]
+fn sections_keep_what_they_inherit_unless_it_is_not_to_be_preserved() {
+    const TWO: &str = "[t](!)\ncodec = ulaw\n[a](t)\ncodec = alaw\n[b](t)\nname = x\n";
+    const UPDATE: &str = "UpdateConfig|SrcFilename: two.conf|DstFilename: two.conf|Action-000000: Update|Cat-000000: t|Var-000000: codec|\
+                          Value-000000: alaw|Options-000000: catfilter=\"TEMPLATES=include\"";
+    for (rest, expected) in [
+        ("", "[t](!)\ncodec = alaw\n[a](t)\ncodec = alaw\n[b](t)\ncodec = ulaw\nname = x\n"),
+        ("|PreserveEffectiveContext: no", "[t](!)\ncodec = alaw\n[a](t)\n[b](t)\nname = x\n"),
+    ] {
+        let mut desk = desk("config-preserve");
+        std::fs::write(desk.folder.join("two.conf"), TWO).unwrap();
+        assert_eq!(desk.act(1, &format!("{UPDATE}{rest}")), "Response: Success\r\n\r\n", "{rest}");
+        let written = std::fs::read_to_string(desk.folder.join("two.conf")).unwrap();
+        assert_eq!(below_head(&written), expected, "{rest}");
+    }
+}
+
+#[test]
+fn errors_that_are_to_be_ignored_are_none() {
+    let mut desk = desk("config-ignore");
+    for change in
+        ["NewCat|Cat-000000: 100", "DelCat|Cat-000000: none", "Delete|Cat-000000: 100|Var-000000: none"]
+    {
+        let act = format!(
+            "UpdateConfig|SrcFilename: phones.conf|DstFilename: phones.conf|Action-000000: {change}|Options-000000: ignoreerror"
+        );
+        assert_eq!(desk.act(1, &act), "Response: Success\r\n\r\n", "{change}");
+    }
 }
 
 #[test]
@@ -63,11 +115,12 @@ fn every_change_of_update_config_is_made_and_comments_stay() {
     assert_eq!(answer, "Response: Success\r\nActionID: 7\r\n\r\n");
     let written = std::fs::read_to_string(desk.folder.join("phones.conf")).unwrap();
     assert_eq!(
-        written,
-        "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\ntype = friend\nsecret = a;b ; spoken once\nallow => g722\n\n\
-         [301](base)\nallow => gsm\n"
+        below_head(&written),
+        "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\ncontext = inside\ntype = friend\nsecret = a;b ; spoken once\n\
+         allow => g722\n\n[301](base)\nallow => gsm\n"
     );
     assert_eq!(*desk.site().wishes.borrow(), [Wish::Reload { module: String::new() }]);
+    assert!(desk.act(1, "CreateConfig|Filename: copy.conf").starts_with("Response: Success"));
     let answer = desk.act(
         1,
         "UpdateConfig|SrcFilename: phones.conf|DstFilename: copy.conf\
@@ -75,7 +128,10 @@ fn every_change_of_update_config_is_made_and_comments_stay() {
     );
     assert_eq!(answer, "Response: Success\r\n\r\n");
     let copy = std::fs::read_to_string(desk.folder.join("copy.conf")).unwrap();
-    assert_eq!(copy, "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\n\n");
+    assert_eq!(
+        below_head(&copy),
+        "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\ncontext = outside\ncontext = inside\n\n"
+    );
     assert_eq!(
         std::fs::read_to_string(desk.folder.join("phones.conf")).unwrap(),
         written,
@@ -130,7 +186,11 @@ fn one_change_that_cannot_be_made_leaves_the_file_as_it_was() {
         ("GetConfigJSON|Filename: /etc/passwd".to_owned(), "File requires escalated privileges"),
         ("ListCategories|Filename: /etc/hostname".to_owned(), "File requires escalated privileges"),
         ("CreateConfig|Filename: ../x.conf".to_owned(), "File requires escalated privileges"),
-        ("CreateConfig|Filename: phones.conf".to_owned(), "Config file exists already"),
+        ("CreateConfig|Filename: phones.conf".to_owned(), "File exists"),
+        (
+            "UpdateConfig|SrcFilename: nothing.conf|DstFilename: phones.conf".to_owned(),
+            "File requires escalated privileges",
+        ),
         (
             "UpdateConfig|SrcFilename: phones.conf|DstFilename: ../x.conf".to_owned(),
             "File requires escalated privileges",

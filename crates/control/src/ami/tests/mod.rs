@@ -57,7 +57,7 @@ impl Commands for Console {
                     true
                 }))
             }
-            line => Answer::unknown(line),
+            line => Answer::unknown(line, 0),
         }
     }
     fn complete(&mut self, _: &str, _: Option<crate::socket::Who>) -> Vec<String> {

@@ -23,13 +23,7 @@ fn every_action_that_needs_a_class_is_refused_to_a_user_without_it_and_named_fie
             assert!(store::config::manager::Classes::named(class).is_some(), "{}: {class}", row.name);
         }
         if let Some(field) = row.fields.iter().find(|field| field.required) {
-            let said = match (row.name, field.name) {
-                ("Command", "Command") => "No command provided".to_owned(),
-                ("DBGet" | "DBDel" | "DBDelTree", "Family") => "No family specified.".to_owned(),
-                ("DBPut", "Family") => "No family specified".to_owned(),
-                ("Events", "EventMask") => "Invalid event mask".to_owned(),
-                (_, name) => format!("{name} not specified"),
-            };
+            let said = crate::ami::refusals::missing(row.name, field.name);
             assert_eq!(desk.act(2, row.name), error(&said), "{}", row.name);
         }
     }

@@ -28,11 +28,11 @@ fn the_database_is_written_and_read() {
         ),
         ("database showkey 10", "0 results found.\n", 0),
         ("database del cidname 100", "Database entry removed.\n", 0),
-        ("database del cidname 100", "Database entry does not exist.\n", 1),
+        ("database del cidname 100", "Database entry could not be removed.\n", 1),
         ("database put f a 1", "Updated database successfully\n", 0),
         ("database put f b 2", "Updated database successfully\n", 0),
         ("database deltree f", "2 database entries removed.\n", 0),
-        ("database deltree f", "Database entry does not exist.\n", 1),
+        ("database deltree f", "Database entries do not exist.\n", 1),
     ] {
         assert_eq!(desk.run(line), (said.to_owned(), status), "{line}");
     }
@@ -53,20 +53,26 @@ fn the_dialplan_is_shown_and_its_globals_set() {
             "-= 1 extension (1 priority) in 1 context. =-",
         ]
     );
-    assert_eq!(desk.run("dialplan show nowhere"), ("There is no existence of 'nowhere' context\n".into(), 1));
+    assert_eq!(
+        desk.run("dialplan show nowhere"),
+        ("There is no existence of 'nowhere' context\nCommand 'dialplan show nowhere' failed.\n".into(), 1)
+    );
     let json = desk.json("dialplan show default");
     assert_eq!(json["contexts"][0]["extensions"][0]["steps"][1]["label"], "talk");
     assert_eq!(
         desk.text("dialplan set global LINE \"a b\""),
         "\n    -- Global variable 'LINE' set to 'a b'\n"
     );
-    assert_eq!(desk.text("dialplan show globals"), "   LINE=a b\n   TRUNK=PJSIP/out\n\n    -- 2 variables\n");
+    assert_eq!(
+        desk.text("dialplan show globals"),
+        "   LINE=a b\n   TRUNK=PJSIP/out\n\n    -- 2 variable(s)\n"
+    );
     assert_eq!(
         desk.lines("core show hints"),
         [
             "",
             "    -= Registered Asterisk Dial Plan Hints =-",
-            "6001@default                  : Custom:lamp           State:Idle            Presence:not_set         Watchers  0",
+            "6001@default                  : Custom:lamp                                                   State:Idle            Presence:not_set         Watchers  0",
             "----------------",
             "- 1 hints registered",
         ]
@@ -77,7 +83,7 @@ fn the_dialplan_is_shown_and_its_globals_set() {
     assert!(desk.text("devstate list").contains("--- Name: 'Custom:lamp'  State: 'INUSE'\n"));
     assert_eq!(desk.run("devstate change PJSIP/6001 INUSE").1, 1);
     let change = "presencestate change CustomPresence:alice \"away,,Out to lunch\"";
-    assert_eq!(desk.text(change), "Changing CustomPresence:alice to away,,Out to lunch\n");
+    assert_eq!(desk.text(change), "Changing alice to away,,Out to lunch\n");
     assert!(
         desk.text("presencestate list").contains("--- Name: 'CustomPresence:alice'\n --- State: 'away'\n")
     );

@@ -95,7 +95,7 @@ impl Desk {
             view,
         };
         match self.cli.run(call) {
-            Answer::Done { text, status } => (text, status),
+            Answer::Done { text, status, .. } => (text, status),
             Answer::Pages(pages) => (std::iter::from_fn(|| pages.next()).collect(), 0),
             Answer::Later => panic!("{line} was to be answered at once"),
         }

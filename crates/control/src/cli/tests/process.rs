@@ -330,7 +330,7 @@ fn a_single_command_that_asks_for_the_end_waits_until_it_is_called_off() {
             view: &mut desk.view,
         };
         match desk.cli.run(call) {
-            Answer::Done { text, status } => (text, status),
+            Answer::Done { text, status, .. } => (text, status),
             other => panic!("{other:?}"),
         }
     };

@@ -7,17 +7,27 @@ use super::*;
 #[test]
 fn what_does_not_exist_is_named_and_wrong_arguments_tell_the_usage() {
     let mut desk = Desk::new("unknown");
-    for line in ["dundi show", "!ls", "core show", "x", "!", "fax set debug on"] {
-        assert_eq!(
-            desk.run(line),
-            (
-                format!(
-                    "No such command '{line}' (type 'core show help {line}' for other possible commands)\n"
-                ),
-                1
-            ),
-            "{line}"
-        );
+    for (line, help) in [
+        ("dundi show", "dundi show"),
+        ("!ls", "!ls"),
+        ("core show", "core show"),
+        ("x", "x"),
+        ("fax set debug on", "fax set"),
+        ("nothing at all", "nothing at"),
+        // Words that begin commands are no part of what is not known.
+        ("core show nothing", "core show nothing"),
+        ("core show nothing at all here", "core show nothing at"),
+    ] {
+        let told =
+            format!("No such command '{line}' (type 'core show help {help}' for other possible commands)\n");
+        assert_eq!(desk.run(line), (told, 1), "{line}");
+    }
+    for (line, told) in [
+        ("core show application none", "Your application(s) is (are) not registered\n"),
+        ("core show function none", "No function by that name registered.\n"),
+        ("dialplan show none", "There is no existence of 'none' context\n"),
+    ] {
+        assert_eq!(desk.run(line), (format!("{told}Command '{line}' failed.\n"), 1), "{line}");
     }
     for (line, usage) in [
         ("core show channels all", "Usage: core show channels [concise|verbose|count]\n"),

@@ -18,6 +18,8 @@ use super::{names, seconds, security};
 use crate::wire::hosts::{Hosts, address_of};
 use crate::wire::{list, marking};
 
+/// Longest name of a tenant, as in the field.
+const TENANT_CHARS_MAX: usize = 63;
 /// Packet length when the endpoint's formats name none, milliseconds.
 const PTIME_MS: u8 = 20;
 
@@ -139,6 +141,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         music_class: from.moh_suggest.clone(),
         pickup: pickup_groups(from),
         account: from.accountcode.clone(),
+        tenant: from.tenantid.chars().take(TENANT_CHARS_MAX).collect::<String>().into(),
         set_var: from.set_var.clone(),
         busy_at: from.device_state_busy_at,
         call_limit: from.call_limit,

@@ -177,6 +177,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "outbound_proxy=sip:p", |c| e(c).outbound_proxy.clone(), "", "sip:p"),
     ("endpoint", "contact_user=x", |c| e(c).contact_user.clone(), "", "x"),
     ("endpoint", "accountcode=x", |c| e(c).account.clone(), "", "x"),
+    ("endpoint", "tenantid=x", |c| e(c).tenant.to_string(), "", "x"),
     ("endpoint", "call_group=1,3-4", |c| e(c).pickup.call.to_string(), "", "1, 3, 4"),
     ("endpoint", "pickup_group=2", |c| e(c).pickup.pickup.to_string(), "", "2"),
     ("endpoint", "named_call_group=sales,desk", |c| e(c).pickup.call.to_string(), "", "desk,sales"),

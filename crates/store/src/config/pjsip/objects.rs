@@ -143,8 +143,7 @@ options! {
     voicemail_extension: Text = "", "Extension by which its messages are heard.";
     sub_min_expiry: Seconds<0, 86_400> = "0", "Shortest subscription; shorter ones are answered 423.";
     suppress_q850_reason_headers: YesNo = "no", "Send no Reason header with a Q.850 cause.";
-    tenantid: Text = "", "Tenant of its channels.",
-        Later "" "channels have no tenant";
+    tenantid: Text = "", "Tenant of its channels.";
     incoming_mwi_mailbox: Text = "", "Mailbox whose state it tells us, by NOTIFY outside of a subscription.";
     @recognised {
         "bundle" "no" Later "streams are not bundled";
