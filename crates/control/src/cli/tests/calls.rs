@@ -12,8 +12,8 @@ fn channels_are_listed_in_the_columns_that_tools_cut() {
     assert_eq!(
         desk.lines("core show channels"),
         [
-            "Channel              Location             State   Application(Data)",
-            "SIM/6001-00000000    100@default:2        Up      Wait(600)",
+            "Channel                                                          Location                         State   Application(Data)",
+            "SIM/6001-00000000                                                100@default:2                    Up      Wait(600)",
             "1 active channel",
             "1 active call",
             "1 call processed",
@@ -25,8 +25,10 @@ fn channels_are_listed_in_the_columns_that_tools_cut() {
     assert_eq!(concise.matches('!').count(), 13);
     assert_eq!(
         desk.lines("core show channels verbose")[1],
-        "SIM/6001-00000000    default              100                 2 Up      Wait         600                       \
-         6001            00:01:15"
+        format!(
+            "{:<80} {:<24} {:<24} {:>4} Up      Wait         600                       6001            00:01:15",
+            "SIM/6001-00000000", "default", "100", 2
+        )
     );
     assert_eq!(
         desk.lines("core show channels count"),
