@@ -11,7 +11,7 @@ use super::sip_tables::{
     endpoint_json, endpoint_line, field, found, matches_of, options_json, parameters, protocol,
     registration_header, registration_json, registration_line, transport_line,
 };
-use super::text::{clean, clock, s};
+use super::text::{clean, clock};
 use super::{Ask, Cli, Row, Said, show, verb};
 
 const ENDPOINT_KEYS: &str =

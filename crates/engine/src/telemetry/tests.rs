@@ -9,6 +9,7 @@ fn snapshot(name: &str, uniqueid: &str, linkedid: &str) -> Snapshot {
         name: Rc::from(name),
         uniqueid: Rc::from(uniqueid),
         linkedid: Rc::from(linkedid),
+        tenant: Rc::from(""),
         state: ChanState::Up,
         caller: PartyId { number: Some("6001".into()), ..PartyId::default() },
         connected: PartyId::default(),
