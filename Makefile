@@ -16,7 +16,7 @@ PROGRAM := $(TARGET)/release/strowger
 PYTHON := .venv/bin/python
 NODE := .node/node_modules
 # Crates that are pure machines; they must build where there is no socket, thread or clock.
-PURE := base lanes ilbc speex conf sip rtp srtp iax2 odbc codec media dialplan queue call driver apps
+PURE := base lanes ilbc speex conf sip stir rtp srtp iax2 odbc codec media dialplan queue call driver apps
 # Crates of lanes that build for every processor without a C compiler for it.
 LANES := lanes ilbc speex
 

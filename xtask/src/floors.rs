@@ -14,7 +14,7 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 }
 
 const EVERYTHING: &[&str] = &[
-    "base", "lanes", "bound", "conf", "sip", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
+    "base", "lanes", "bound", "conf", "sip", "stir", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
     "dialplan", "queue", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster", "control",
     "engine",
 ];
@@ -31,6 +31,8 @@ const ROOMS: &[Room] = &[
     room("bound", 0, &[]),
     room("conf", 1, &["base"]),
     room("sip", 1, &["base"]),
+    // Certificates are read by libraries of others (x509-parser); their arithmetic is done on floor 3.
+    room("stir", 1, &["base"]),
     room("rtp", 1, &["base"]),
     // Ciphers of others (RustCrypto): arithmetic, and a look at what the processor can.
     room("srtp", 1, &["base"]),
@@ -45,7 +47,7 @@ const ROOMS: &[Room] = &[
     room("dialplan", 2, &["base", "conf"]),
     room("queue", 1, &["base"]),
     room("call", 2, &["base", "dialplan", "queue"]),
-    room("driver", 2, &["base", "call", "dialplan", "lanes", "sip", "rtp", "iax2", "tdm"]),
+    room("driver", 2, &["base", "call", "dialplan", "lanes", "sip", "stir", "rtp", "iax2", "tdm"]),
     room("apps", 2, &["base", "conf", "call", "dialplan", "queue"]),
     room("io", 3, &["base", "lanes", "media", "rtp", "codec"]),
     // Databases on threads of their own: what a table means stands above.

@@ -31,7 +31,7 @@ fn items_of_what_does_not_exist_are_kept_and_their_writing_is_logged() {
         ("", "${GEOLOC_PROFILE(id)}${GEOLOC_PROFILE(pidf_element)}", "device", None),
         ("", "${GEOLOC_PROFILE(north)}", "", Some("no item 'north'")),
         ("", "${STIR_SHAKEN(count)}", "0", None),
-        ("", "${STIR_SHAKEN(0,identity)}", "", Some("there are no identities")),
+        ("", "${STIR_SHAKEN(0,identity)}", "", Some("no verification number 0")),
         ("", "${STIR_SHAKEN(0,colour)}", "", Some("no item 'colour'")),
         ("", "${STIR_SHAKEN(x,identity)}", "", Some("'x' is no index")),
         ("", "${STIR_SHAKEN(0)}", "", Some("takes count")),
@@ -50,6 +50,9 @@ fn items_of_what_does_not_exist_are_kept_and_their_writing_is_logged() {
         ("Set(FRAME_DROP(TX)=DTMF_BEGIN)", "", "", Some("no frames are dropped")),
         ("Set(FRAME_TRACE(white)=DTMF_BEGIN)", "", "", Some("frames are not shown")),
         ("Set(STIR_SHAKEN(count)=1)", "", "", Some("cannot be written")),
+        ("Set(STIR_SHAKEN_ATTESTATION(suppress)=yes)", "", "", Some("does not take that")),
+        ("Set(STIR_SHAKEN_ATTESTATION(suppress)=perhaps)", "", "", Some("is yes or no")),
+        ("Set(STIR_SHAKEN_ATTESTATION(level)=A)", "", "", Some("no item 'level'")),
     ] {
         let (said, lines) = read(before, text);
         assert_eq!(said, expected, "{before} {text}");

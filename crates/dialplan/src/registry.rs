@@ -215,6 +215,8 @@ pub enum ChannelFunction {
     GeolocProfile,
     /// STIR_SHAKEN()
     StirShaken,
+    /// STIR_SHAKEN_ATTESTATION()
+    StirShakenAttestation,
     /// CALLCOMPLETION()
     CallCompletion,
     /// SAYFILES()

@@ -7,6 +7,7 @@
 
 mod callfiles;
 mod cel;
+mod certificates;
 mod check;
 mod contacts;
 mod databases;

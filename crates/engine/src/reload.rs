@@ -171,6 +171,7 @@ impl Loader {
         let program = dialplan_load::compile(&snapshot, Some(&program), &made, &mut findings);
         let binds = site.sip.borrow().config().binds.clone();
         let mut config = wire::sip_config(&snapshot, &self.hosts.borrow(), &binds, &mut findings);
+        config.stir = Rc::new(wire::stir_settings(&snapshot, &mut findings));
         if let Some(rows) = &*self.rows.borrow() {
             rows.borrow_mut().merge(&mut config);
         }
@@ -385,6 +386,7 @@ impl Engine {
         let snapshot = self.site.snapshot.borrow().clone();
         let mut config =
             wire::sip_config(&snapshot, &self.loader.hosts.borrow(), &binds, &mut Findings::new());
+        config.stir.clone_from(&self.site.sip.borrow().config().stir);
         if let Some(rows) = &*self.loader.rows.borrow() {
             rows.borrow_mut().merge(&mut config);
         }

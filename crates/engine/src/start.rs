@@ -230,6 +230,7 @@ impl Engine {
         shard.interception.set(apps::intercept);
 
         let mut config = wire::sip_config(&snapshot, &wire::Hosts::default(), &[], &mut findings);
+        config.stir = Rc::new(wire::stir_settings(&snapshot, &mut findings));
         if let Some(rows) = &rows {
             rows.borrow_mut().merge(&mut config);
         }

@@ -33,6 +33,7 @@ use io::wake::Wake;
 use self::arrivals::Turn;
 use crate::callfiles::CallFiles;
 use crate::cel::Events;
+use crate::certificates::Certificates;
 use crate::doors::Tee;
 use crate::externals::Externals;
 use crate::hep::Capture;
@@ -72,6 +73,7 @@ pub struct Engine {
     pub(crate) registrations: Registrations,
     subscriptions: Subscriptions,
     pub(crate) iax: Iax,
+    certificates: Certificates,
     pub(crate) records: Records,
     pub(crate) events: Events,
     pub(crate) queue_log: crate::queues::QueueLog,
@@ -147,7 +149,10 @@ impl Engine {
         let web = Web::new(&site, &sounds_wake);
         let asked = site.clone();
         net.set_shut_out(move |address| is_banned(&asked, address, Clock.now()));
+        let ring = Arc::clone(&sounds_wake);
+        let certificates = Certificates::new(Arc::new(move || ring.ring()));
         Self {
+            certificates,
             net,
             listeners,
             site,
@@ -269,6 +274,8 @@ impl Engine {
         self.count_rows();
         let site = self.site.clone();
         site.sip.borrow_mut().due(&mut site.shard.core.borrow_mut());
+        let wanted = site.sip.borrow_mut().take_certificate_wants();
+        wanted.into_iter().for_each(|want| self.certificates.fetch(want));
         let started = site.sip.borrow_mut().take_started();
         self.start_dialplans(started);
         site.iax.borrow_mut().due(&mut site.shard.core.borrow_mut());

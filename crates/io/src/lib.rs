@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod dns;
+pub mod es256;
 pub mod external;
 pub mod media;
 pub mod net;

@@ -1,6 +1,8 @@
 //! Pages of web servers, asked for on threads of their own: whoever wants one waits for nobody.
 #![forbid(unsafe_code)]
 
+mod guarded;
+
 use std::collections::VecDeque;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,6 +16,8 @@ use ureq::http;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::wake::{Receiver, Sender, queue};
+
+pub use guarded::{Allows, GuardedClient};
 
 /// Threads, and so pages that are fetched at once: each may wait for minutes, and costs little while it does.
 pub const THREADS_MAX: usize = 32;
@@ -158,6 +162,11 @@ impl Agents {
 }
 
 fn agent(verify: bool) -> ureq::Agent {
+    settings(verify).build().new_agent()
+}
+
+/// What every client of ours wants.
+fn settings(verify: bool) -> ureq::config::ConfigBuilder<ureq::typestate::AgentScope> {
     let file = std::fs::read(SYSTEM_AUTHORITIES).unwrap_or_default();
     let authorities = CertificateDer::pem_slice_iter(&file).filter_map(Result::ok);
     let authorities: Vec<_> =
@@ -174,12 +183,13 @@ fn agent(verify: bool) -> ureq::Agent {
         .max_response_header_size(HEAD_BYTES_MAX)
         // What the environment says of proxies is for people at a shell.
         .proxy(None)
-        .build()
-        .new_agent()
 }
 
 fn page(agents: &mut Agents, want: &PageWant) -> Report {
-    let agent = agents.of(want.verify);
+    page_by(agents.of(want.verify), want)
+}
+
+fn page_by(agent: &ureq::Agent, want: &PageWant) -> Report {
     let method = if want.body.is_some() { http::Method::POST } else { http::Method::GET };
     let mut head = http::Request::builder().method(method).uri(&want.url);
     for (name, value) in &want.headers {

@@ -165,7 +165,6 @@ const UNREAD: &[(&str, Level, &str)] = &[
     ("extensions.lua", Level::Warning, "Lua is not run; its contexts do not exist"),
     ("users.conf", Level::Warning, "the users it makes do not exist"),
     ("dundi.conf", Level::Note, "DUNDi is not built in"),
-    ("stir_shaken.conf", Level::Note, "calls are neither signed nor verified"),
     ("phoneprov.conf", Level::Note, "phones are not provisioned"),
     ("res_ldap.conf", Level::Note, "no directory is asked"),
     ("xmpp.conf", Level::Note, "XMPP is not built in"),

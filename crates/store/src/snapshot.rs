@@ -30,6 +30,7 @@ use crate::config::realtime::{self, DataSources, FamilyRows, Realtime, Sorcery};
 use crate::config::resolver::Resolver;
 use crate::config::rtp::Rtp;
 use crate::config::statsd::Statsd;
+use crate::config::stir::StirShaken;
 use crate::config::telemetry::Telemetry;
 use crate::config::tones::Tones;
 use crate::config::voicemail::VoicemailConf;
@@ -102,6 +103,8 @@ pub struct Snapshot {
     pub hep: Option<Hep>,
     /// `statsd.conf`.
     pub statsd: Option<Statsd>,
+    /// `stir_shaken.conf`, its named lists resolved.
+    pub stir: StirShaken,
     /// `iax.conf`, its named lists resolved.
     pub iax: Iax,
     /// `cli_aliases.conf`.
@@ -630,6 +633,8 @@ impl<'a> Reading<'a> {
         manager.resolve_acls(&acls, self.findings);
         let mut ari = self.read("ari.conf", Ari::read);
         ari.resolve_acls(&acls, self.findings);
+        let mut stir = self.read("stir_shaken.conf", StirShaken::read);
+        stir.resolve_acls(&acls, self.findings);
         let cdr = self.read("cdr.conf", Cdr::read);
         let web = self.file("http.conf");
         let web = web.as_ref();
@@ -661,6 +666,7 @@ impl<'a> Reading<'a> {
             cel_sql,
             hep: self.read("hep.conf", Hep::read),
             statsd: self.read("statsd.conf", Statsd::read),
+            stir,
             iax,
             aliases: self.read("cli_aliases.conf", Aliases::read),
             permissions: self.read("cli_permissions.conf", Permissions::read),

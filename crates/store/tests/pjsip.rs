@@ -234,8 +234,6 @@ fn what_is_left_out_of_pjsip_conf_is_named_by_its_option_or_type() {
         ("dtls_rekey=300", dtls),
         ("dtls_verify=fingerprint", dtls),
         ("ice_support=yes", "ICE is not built in"),
-        ("stir_shaken=yes", "calls are not signed"),
-        ("stir_shaken_profile=carrier", "calls are neither signed nor verified"),
         ("geoloc_incoming_call_profile=<prefer_config>", "locations are not read"),
         ("geoloc_outgoing_call_profile=<prefer_config>", "locations are not sent"),
     ] {

@@ -190,21 +190,3 @@ impl Kept {
         Ok(())
     }
 }
-
-/// `STIR_SHAKEN(count)` and `STIR_SHAKEN(index,identity|attestation|verify_result)`: no identity is looked at.
-pub(super) fn read_identities(text: &str, out: &mut String) -> Read {
-    if text.trim().eq_ignore_ascii_case("count") {
-        out.push('0');
-        return Ok(());
-    }
-    let (index, value) = text.split_once(',').ok_or(Fault::new("takes count, or an index and a value"))?;
-    if index.trim().parse::<u32>().is_err() {
-        return Err(Fault::new(format!("'{}' is no index", index.trim())));
-    }
-    match value.trim().to_ascii_lowercase().as_str() {
-        "identity" | "attestation" | "verify_result" => {
-            Err(Fault::new("there are no identities: what callers sign is not looked at"))
-        }
-        other => Err(unknown(other)),
-    }
-}

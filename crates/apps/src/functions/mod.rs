@@ -21,6 +21,7 @@ pub(crate) mod shell;
 mod sight;
 pub(crate) mod state;
 pub(crate) mod transactions;
+mod verified;
 pub(crate) mod web;
 
 use dialplan::{ChannelFunction, Fault};
@@ -58,7 +59,8 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         | F::PitchShift
         | F::Scramble
         | F::FrameDrop
-        | F::FrameTrace => Err(Fault::new("can only be written")),
+        | F::FrameTrace
+        | F::StirShakenAttestation => Err(Fault::new("can only be written")),
         F::ToneDetect => listening::read_tone(call, text, out),
         F::AstConfig => config::read(call, text, out),
         F::Curl => web::read(call, text, out),
@@ -71,7 +73,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         F::Volume => loudness::read(call, text, out),
         F::Agc => loudness::read_level(call, text, out),
         F::Denoise => kept::DENOISE.read(call, text, out),
-        F::StirShaken => kept::read_identities(text, out),
+        F::StirShaken => verified::read(call, text, out),
         F::SayFiles => sight::read_files(call, text, out),
         F::RecordingInfo => sight::read_recording(call, text, out),
         F::SysInfo => sight::read_system(call, text, out),
@@ -183,6 +185,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipMohPassthrough
         | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
+        F::StirShakenAttestation => verified::write_attestation(call, text, value),
         F::Confbridge => conference::write_custom(call, text, value),
         F::Curlopt => web::write_option(call, text, value),
         F::Feature => features::write_general(call, text, value),

@@ -72,6 +72,7 @@ const MODULES: &[(&str, &str)] = &[
     ("rtp.conf", "res_rtp_asterisk"),
     ("sip.conf", "chan_sip"),
     ("statsd.conf", "res_statsd"),
+    ("stir_shaken.conf", "res_stir_shaken"),
     ("voicemail.conf", "app_voicemail"),
 ];
 

@@ -38,6 +38,7 @@ mod rows;
 mod sight;
 mod sip;
 mod sip_tables;
+mod stir;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
@@ -201,6 +202,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("MiniVM", minivm::ROWS),
     ("Queues", queues::ROWS),
     ("Parking", parking::ROWS),
+    ("STIR/SHAKEN", stir::ROWS),
     ("Agents", agents::ROWS),
     ("AGI", agi::ROWS),
     ("Recordings", monitors::ROWS),
@@ -358,6 +360,7 @@ impl Cli {
             "iax-peer" => self.iax_peer_names(),
             "context" | "exten@context" => self.context_names(),
             "module" => admin::module_names(),
+            "stir-profile" => self.site.snapshot.borrow().stir.profiles.keys().cloned().collect(),
             "config-module" => config::modules(),
             "action" => crate::ami::actions().map(|row| row.name.to_owned()).collect(),
             "event" => crate::ami::EVENTS.iter().map(|row| row.name.to_owned()).collect(),

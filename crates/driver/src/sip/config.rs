@@ -248,6 +248,8 @@ pub struct Endpoint {
     pub from_user: String,
     /// Domain of From in our requests.
     pub from_domain: String,
+    /// Profile of [`Config::stir`] by which its calls are signed and verified; empty: none (`stir_shaken_profile`).
+    pub stir_profile: String,
     /// Whether P-Asserted-Identity and Remote-Party-ID are believed.
     pub trust_id_inbound: bool,
     /// Whether hidden identities are sent.
@@ -780,4 +782,6 @@ pub struct Config {
     pub offers_all_when_asked: bool,
     /// Context that has an extension for each endpoint that is registered (`regcontext`); empty: none.
     pub reg_context: String,
+    /// Who signs for callers, and whose signatures are believed.
+    pub stir: Rc<stir::Settings>,
 }

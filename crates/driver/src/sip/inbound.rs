@@ -361,7 +361,7 @@ impl SipDriver {
         }
         let location = Location { context: endpoint.context.clone(), exten: exten.clone(), priority: 1 };
         if let Some(channel) = self.ring(core, &incoming, &endpoint, exten, caller) {
-            self.started.push((channel, location));
+            self.verify_caller(core, channel, location, &incoming, &endpoint);
         }
     }
     /// Whether more digits could make a number of it (`allow_overlap`, `overlap_context`).
@@ -541,6 +541,7 @@ impl SipDriver {
         let sdp = self.description(core, handle);
         let mut headers = self.shown_party(core, handle);
         headers.extend(self.added_headers(handle));
+        headers.extend(self.unproved_reason(handle));
         let is_sent_on = headers.iter().any(|(name, _)| name == "Supported");
         if let Some(leg) = self.legs.get_mut(handle) {
             let invite = leg.invite.clone();
@@ -614,6 +615,7 @@ impl SipDriver {
         let sdp = if with_session { self.description(core, handle) } else { Vec::new() };
         let mut headers = self.shown_party(core, handle);
         headers.extend(self.added_headers(handle));
+        headers.extend(self.unproved_reason(handle));
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(status).headers(&headers);
         let answer = if with_session { answer.body(Body::sdp(&sdp)) } else { answer };

@@ -122,6 +122,8 @@ pub(crate) struct Leg {
     pub(crate) adapted: Option<base::FormatId>,
     /// Its peer has chosen its format during the call, later than the other party.
     pub(crate) chose: bool,
+    /// Who its caller is proved to be.
+    pub(crate) identity: super::stir::Identity,
 }
 
 impl Leg {
@@ -174,6 +176,7 @@ impl Leg {
             taken: base::FormatSet::EMPTY,
             adapted: None,
             chose: false,
+            identity: Default::default(),
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),

@@ -39,6 +39,7 @@ mod refusal;
 mod register;
 mod session;
 mod show;
+mod stir;
 mod strangers;
 mod tech;
 mod timers;
@@ -74,6 +75,8 @@ pub use outside::{NotifyTo, Refer};
 pub use passed::{AUDIO_STREAMS_MAX, VIDEO_STREAMS_MAX, VideoSettings};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
+pub use self::stir::CertificateWant;
+pub use ::stir::CERTIFICATE_BYTES_MAX;
 pub use strangers::Patience;
 pub use trunk::RegistrationRow;
 pub use watch::{KeptSubscription, PER_ENDPOINT_MAX, SubscriptionChange, SubscriptionRow};
@@ -171,6 +174,8 @@ pub struct SipDriver {
     names: Names,
     lookups: lookup::Lookups,
     proofs: Proofs,
+    /// Whose callers are being verified.
+    verifying: self::stir::Verifying,
     tech_index: usize,
     /// Streams of channels that went, by the channel's name, until the media plane has told their totals.
     parting: HashMap<base::StreamId, Rc<str>>,
@@ -236,6 +241,7 @@ impl SipDriver {
             names: Names::new(seed as u64),
             lookups: lookup::Lookups::default(),
             proofs: Proofs::default(),
+            verifying: Default::default(),
             tech_index: 0,
             parting: HashMap::new(),
             leaving: HashMap::new(),
@@ -274,6 +280,9 @@ impl SipDriver {
         self.open_options = config.endpoints.values().any(is_open);
         self.gate.configure(&config);
         self.stack.set_config(config.timers, config.user_agent.clone(), config.max_forwards);
+        if !Rc::ptr_eq(&config.stir, &self.config.stir) {
+            self.verifying.configure(&config, now);
+        }
         self.config = Rc::new(config);
         self.registrations.configure(&self.config, now);
         self.qualify.configure(&self.config, &self.registrations, now);

@@ -642,6 +642,7 @@ impl SipDriver {
         let agreement = self.agreement(&endpoint, flow);
         identities.extend(agreement.headers(false));
         identities.extend(self.advice_wanted(core, handle));
+        identities.extend(self.attested(core, handle, &connected, &sdp));
         let leg = self.legs.get_mut(handle).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
         identities.extend(leg.hops.map(|hops| ("Max-Forwards".to_owned(), hops.to_string())));
         let from = ask::with_params(from, &leg.from_params);

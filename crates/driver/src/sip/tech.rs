@@ -258,6 +258,7 @@ impl Tech for SipDriver {
             "SIPCHANINFO" => self.call_item(core, channel, args),
             "CHECKSIPDOMAIN" => Some(self.own_domain(args)),
             "PJSIPHangup" => self.chosen_refusal(core, channel),
+            "STIR_SHAKEN" => self.verified_item(core, channel, args),
             _ => None,
         }
     }
@@ -278,6 +279,7 @@ impl Tech for SipDriver {
             "PJSIP_MOH_PASSTHROUGH" => self.set_moh_passthrough(core, channel, value),
             "PJSIP_SEND_SESSION_REFRESH" => self.send_refresh(core, channel, value),
             "PJSIP_INHERITABLE_HEADER" => ask::set_inheritable_header(core, channel, args, value),
+            "STIR_SHAKEN_ATTESTATION" => self.suppress_attestation(core, channel, value == "yes"),
             _ => false,
         }
     }

@@ -10,6 +10,7 @@ mod fax;
 mod features;
 mod flows;
 mod gate;
+mod identity;
 mod incoming;
 mod lab;
 mod lamps;

@@ -38,6 +38,7 @@ pub fn check_site(snapshot: &Snapshot, found: Findings) -> Vec<Remark> {
         found.into_iter().map(|finding| Remark { finding, kind: "file", used: true }).collect();
     let mut findings = Findings::new();
     crate::secure::check_certificates(snapshot, &mut findings);
+    crate::wire::stir_settings(snapshot, &mut findings);
     remarks.extend(findings.into_iter().map(|finding| Remark { finding, kind: "certificate", used: true }));
 
     let mut findings = Findings::new();

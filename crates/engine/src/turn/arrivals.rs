@@ -256,6 +256,10 @@ impl Engine {
                 }
                 self.site.shard.core.borrow_mut().database_saved();
                 self.iax.take_worked(&mut self.site.shard.core.borrow_mut());
+                for (url, came) in self.certificates.take_done() {
+                    let mut core = self.site.shard.core.borrow_mut();
+                    self.site.sip.borrow_mut().certificate_came(&mut core, &url, came);
+                }
                 if let Some(mail) = &self.mail {
                     mail.take_in(&mut self.site.shard.core.borrow_mut());
                 }

@@ -112,6 +112,7 @@ pub(crate) fn sip_config(
         form: sip::Form { compact: pjsip.system.compact_headers, no_rport: pjsip.system.disable_rport },
         offers_all_when_asked: pjsip.global.all_codecs_on_empty_reinvite,
         reg_context: pjsip.global.regcontext.clone(),
+        stir: Rc::default(),
     }
 }
 

@@ -37,6 +37,7 @@ pub mod realtime;
 pub mod resolver;
 pub mod rtp;
 pub mod statsd;
+pub mod stir;
 pub mod telemetry;
 pub mod tones;
 pub mod tts;
@@ -381,6 +382,7 @@ pub fn manual() -> Vec<Row> {
         web::Prometheus::rows(),
         aliases::AliasesGeneral::rows(),
         permissions::rows(),
+        stir::StirShaken::rows(),
         realtime::rows(),
     ]
     .concat()

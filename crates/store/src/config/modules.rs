@@ -215,6 +215,8 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("res_clioriginate", &[]),
     ("res_hep", &[]),
     ("res_statsd", &[]),
+    ("res_stir_shaken", &[F("STIR_SHAKEN"), F("STIR_SHAKEN_ATTESTATION")]),
+    ("res_pjsip_stir_shaken", &[]),
     ("res_hep_pjsip", &[]),
     ("res_hep_rtcp", &[]),
     ("res_indications", &[Capability::Indications]),

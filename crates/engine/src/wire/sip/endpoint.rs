@@ -120,6 +120,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         caller,
         from_user: from.from_user.clone(),
         from_domain: from.from_domain.clone(),
+        stir_profile: from.stir_shaken_profile.clone(),
         trust_id_inbound: from.trust_id_inbound,
         trust_id_outbound: from.trust_id_outbound,
         send_pai: from.send_pai,

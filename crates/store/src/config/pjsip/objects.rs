@@ -132,6 +132,7 @@ options! {
     sdp_owner: Text = "-", "User in the o= line.";
     sdp_session: Text = "Asterisk", "Name in the s= line.";
     permit also "deny": Rules = "", "Addresses its requests may come from.";
+    stir_shaken_profile: Text = "", "Profile of stir_shaken.conf by which its calls are signed and verified; empty: none.";
     acl: Gathered = "", "Lists of acl.conf its requests must pass.";
     contact_permit also "contact_deny": Rules = "", "Addresses its contacts may have.";
     contact_acl: Gathered = "", "Lists of acl.conf its contacts must pass.";
@@ -162,8 +163,7 @@ options! {
         "geoloc_outgoing_call_profile" "" Later "locations are not sent";
         "ice_support" "no" Later "ICE is not built in; media uses the addresses of the SDP";
         "rtp_engine" "asterisk" Ignored "there is one engine for media";
-        "stir_shaken" "no,off" Later "calls are not signed";
-        "stir_shaken_profile" "" Later "calls are neither signed nor verified";
+        "stir_shaken" "no,off" Ignored "stir_shaken_profile names what is signed and verified";
         "t38_bind_udptl_to_media_address" "no" Ignored "fax uses the port of the audio, which bind_rtp_to_media_address binds";
         "t38_udptl_ipv6" "no" Ignored "the address of the peer decides";
         "webrtc" "no" Later "browsers cannot call; ICE and DTLS are not built in";

@@ -74,7 +74,7 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
     ("res_pjsip_publish_asterisk", "*", "device state is not exchanged with other servers"),
     ("res_pjsip_pubsub", "*", "resource lists come from pjsip.conf"),
     ("res_pjsip_outbound_publish", "*", "nothing is published from a database"),
-    ("res_stir_shaken", "*", "calls are neither signed nor verified"),
+    ("res_stir_shaken", "*", "numbers and profiles come from stir_shaken.conf"),
     ("res_pjsip_phoneprov", "*", "phones are not provisioned"),
 ];
 

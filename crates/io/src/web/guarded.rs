@@ -1,0 +1,77 @@
+//! A client for pages whose address a stranger has chosen: it asks nobody but whom it may, wherever a name leads.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use base::PageWant;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+
+use super::{Report, page_by, settings};
+
+/// Which addresses may be asked.
+pub type Allows = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// For a thread of one's own. No connection is kept, so that each page is asked for at an address that was looked at.
+pub struct GuardedClient {
+    agent: ureq::Agent,
+    allows: Arc<Mutex<Option<Allows>>>,
+}
+
+impl Default for GuardedClient {
+    fn default() -> Self {
+        let allows = Arc::default();
+        let config = settings(true).max_idle_connections(0).max_idle_connections_per_host(0).build();
+        let resolver = Guard { inner: DefaultResolver::default(), allows: Arc::clone(&allows) };
+        Self { agent: ureq::Agent::with_parts(config, DefaultConnector::default(), resolver), allows }
+    }
+}
+
+impl GuardedClient {
+    /// The page, or why there is none. Nothing is sent to an address that is not allowed; a proxy would be asked instead, so
+    /// that there is none.
+    pub fn fetch(&mut self, want: &PageWant, allows: &Allows) -> Report {
+        if let Ok(mut slot) = self.allows.lock() {
+            *slot = Some(Arc::clone(allows));
+        }
+        let want = PageWant { proxy: String::new(), ..want.clone() };
+        page_by(&self.agent, &want)
+    }
+}
+
+struct Guard {
+    inner: DefaultResolver,
+    /// Set before each page by the one thread that has the client.
+    allows: Arc<Mutex<Option<Allows>>>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Guard")
+    }
+}
+
+impl Resolver for Guard {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.inner.resolve(uri, config, timeout)?;
+        let allows = self.allows.lock().ok().and_then(|slot| slot.clone());
+        let mut kept = self.empty();
+        for address in found.iter() {
+            if allows.as_ref().is_some_and(|allows| allows(address.ip())) {
+                kept.push(*address);
+            }
+        }
+        if kept.is_empty() {
+            let why = "its address may not be asked";
+            return Err(ureq::Error::Io(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why)));
+        }
+        Ok(kept)
+    }
+}
