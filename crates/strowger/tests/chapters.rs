@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const CHAPTERS: [&str; 19] = [
+const CHAPTERS: [&str; 20] = [
     "agents",
     "ari",
     "conferences",
@@ -22,6 +22,7 @@ const CHAPTERS: [&str; 19] = [
     "records",
     "speech",
     "srtp",
+    "stir-shaken",
     "supervision",
     "tls",
     "transfers",
@@ -47,6 +48,8 @@ const SITE: &[(&str, &str)] = &[
 /// What `check` says of blocks all the same, as the chapter does: chapter, words of the block, words of the finding.
 const NAMED: &[(&str, &str, &str)] = &[
     ("iax2", "site-a", "the key 'site-a' is not there"),
+    ("stir-shaken", "key.pem", "private_key_file=/etc/asterisk/stir/key.pem: No such file"),
+    ("stir-shaken", "sti-pa.pem", "ca_file=/etc/asterisk/stir/sti-pa.pem: No such file"),
     ("tls", "pbx.example.com.pem", "/keys/pbx.example.com.pem cannot be read"),
     ("tls", "pbx.one.example.pem", "/keys/pbx.one.example.pem cannot be read"),
     ("tls", "pbx.two.example.pem", "/keys/pbx.two.example.pem cannot be read"),

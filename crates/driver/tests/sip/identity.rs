@@ -99,7 +99,9 @@ fn with(behavior: Behavior, unknown: Option<Level>, change_rules: impl FnOnce(&m
     let profiles = BTreeMap::from([("carrier".to_owned(), Rc::new(profile))]);
     let mut config = site();
     config.stir = Rc::new(Settings { profiles, certificates_max: 10, ..Settings::default() });
-    change(&mut config, "trunk", |trunk| trunk.stir_profile = "carrier".to_owned());
+    change(&mut config, "trunk", |trunk| {
+        (trunk.stir_profile, trunk.trust_id_inbound) = ("carrier".to_owned(), true);
+    });
     config
 }
 
@@ -192,8 +194,9 @@ fn signed(caller: &str, at: u64) -> String {
 /// A call of this caller comes in; the phone that made it.
 fn comes(lab: &mut Lab, call: &str, caller: &str, headers: &str) -> Phone {
     let mut phone = Phone::new("trunk").call(call);
-    let text = phone.request("INVITE", "sip:100@strowger", headers, &sdp("198.51.100.7", 4000, "0"));
-    lab.receive(phone.flow, text.replace("From: <sip:trunk@", &format!("From: <sip:{caller}@")));
+    let headers = format!("P-Asserted-Identity: <sip:{caller}@carrier.example>\r\n{headers}");
+    let text = phone.request("INVITE", "sip:100@strowger", &headers, &sdp("198.51.100.7", 4000, "0"));
+    lab.receive(phone.flow, text);
     phone
 }
 
@@ -292,8 +295,8 @@ fn rfc8224_6_2_2_what_becomes_of_a_caller_who_is_not_proved_is_for_the_profile_t
         }
         if let Some(refused) = refused {
             let answer = lab.sent();
-            let first = answer.bytes().split(|byte| *byte == b'\r').next().unwrap();
-            assert_eq!(String::from_utf8_lossy(first), format!("SIP/2.0 {refused}"), "{name}");
+            let text = String::from_utf8_lossy(&answer.bytes()).into_owned();
+            assert_eq!(text.lines().next(), Some(&*format!("SIP/2.0 {refused}")), "{name}");
             assert_eq!((lab.started.len(), lab.shard.core.borrow().channel_count()), (0, 0), "{name}");
             lab.rest();
             continue;

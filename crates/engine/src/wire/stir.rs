@@ -279,7 +279,7 @@ impl Loading<'_> {
             Some(0) => Err("there is no list of revoked certificates in it"),
             None => Err("its list of revoked certificates cannot be read"),
         });
-        if authorities.is_empty() {
+        if authorities.is_empty() && ca.iter().all(|path| path.is_empty()) {
             let message = "no authority is believed, so that no caller is ever verified";
             self.findings.warning(&origin.place, message, "name a ca_file or ca_path, or write load_system_certs=yes");
         }
@@ -332,4 +332,109 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
         return Err("it is too long".to_owned());
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::wire::testing::Site;
+
+    /// A key and a certificate of it, made once by OpenSSL.
+    const KEY: &str = include_str!("stir/key.pem");
+    const CERTIFICATE: &str = include_str!("stir/certificate.pem");
+    const TRUNK: &str = "[trunk]\ntype=endpoint\nallow=ulaw\nstir_shaken_profile=p\n";
+    const ATTESTATION: &str =
+        "[attestation]\nprivate_key_file=KEY\npublic_cert_url=https://h/c.pem\nattest_level=B\n";
+
+    /// What a text comes to, with the paths of the files for their names.
+    fn settings(text: &str) -> (Settings, Vec<String>) {
+        let site = Site::new(TRUNK);
+        let [key, certificate] = [("key.pem", KEY), ("certificate.pem", CERTIFICATE)].map(|(name, text)| {
+            site.write(name, text);
+            site.path(name)
+        });
+        site.write("stir_shaken.conf", &text.replace("KEY", &key).replace("CERT", &certificate));
+        let mut findings = Findings::new();
+        let settings = stir_settings(&site.snapshot(), &mut findings);
+        (settings, findings.iter().map(|finding| finding.message.clone()).collect())
+    }
+
+    #[test]
+    fn a_profile_signs_by_what_the_number_the_profile_and_the_file_say() {
+        let numbers = "[18005551000]\ntype=tn\nattest_level=A\n[18005551001]\ntype=tn\nsend_mky=yes\n";
+        let text = |profile: &str| format!("{ATTESTATION}{numbers}[p]\ntype=profile\n{profile}");
+        let (settings, said) = settings(&text("endpoint_behavior=attest\nunknown_tn_attest_level=C\n"));
+        assert!(said.is_empty(), "{said:?}");
+        let profile = &settings.profiles["p"];
+        let of = |number: &str| profile.signer(number).map(|signer| (signer.level, signer.send_mky));
+        assert_eq!(of("+1 800 555 1000"), Some((Level::A, false)));
+        assert_eq!(of("18005551001"), Some((Level::B, true)));
+        assert_eq!((of("18005551002"), of("alice")), (Some((Level::C, false)), None));
+        assert!(profile.verification.is_none());
+        let signer = profile.signer("18005551000").unwrap();
+        let signature = signer.key.sign(b"text").unwrap();
+        let point = Certificate::read(CERTIFICATE.as_bytes()).unwrap().key.unwrap();
+        assert!(es256::verifies(&point, b"text", &signature));
+        for (name, profile) in [("off", ""), ("verifies", "endpoint_behavior=verify\nca_file=CERT\n")] {
+            let (settings, said) = self::settings(&text(profile));
+            assert!(said.is_empty() && settings.profiles["p"].signer("18005551000").is_none(), "{name}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_profile_verifies_by_its_own_rules_and_those_of_the_file() {
+        let text = "[verification]\nca_file=CERT\nmax_iat_age=30\nx5u_permit=10.0.0.0/8\n\
+                    [p]\ntype=profile\nendpoint_behavior=verify\nmax_iat_age=20\ncurl_timeout=5\n\
+                    [q]\ntype=profile\nendpoint_behavior=on\nfailure_action=continue_return_reason\nx5u_acl=office\n";
+        let (settings, said) = settings(text);
+        assert!(said.is_empty(), "{said:?}");
+        let of = |name: &str| settings.profiles[name].verification.clone().unwrap();
+        let [p, q] = ["p", "q"].map(of);
+        assert_eq!((p.max_iat_age, q.max_iat_age, p.fetching.within), (20, 30, Duration::from_secs(5)));
+        assert_eq!(q.failure_action, FailureAction::ContinueReturnReason);
+        let allows = |rules: &Verification, ip: &str| (rules.fetching.allows)(ip.parse().unwrap());
+        // acl.conf lets 10.0.0.0/8 alone in.
+        assert!(allows(&q, "10.1.2.3") && !allows(&q, "8.8.8.8"));
+        assert!(allows(&p, "10.1.2.3") && allows(&p, "8.8.8.8"));
+        let base = settings.verification.clone().unwrap();
+        let certificate = Certificate::read(CERTIFICATE.as_bytes()).unwrap();
+        assert_eq!(stir::is_usable(&certificate, &base, certificate.not_before + 10), Ok(()));
+        assert_eq!(settings.certificates_max, 1000);
+        let (bare, _) = self::settings("[p]\ntype=profile\nendpoint_behavior=verify\n");
+        let bare = bare.profiles["p"].verification.clone().unwrap();
+        assert!(allows(&bare, "8.8.8.8") && !allows(&bare, "10.1.2.3") && !allows(&bare, "127.0.0.1"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_said() {
+        let profile = "[p]\ntype=profile\nendpoint_behavior=on\nca_file=CERT\n";
+        let number = "[18005551000]\ntype=tn\n";
+        let with = |from: &str, to: &str| ATTESTATION.replace(from, to) + number + profile;
+        for (name, text, expected) in [
+            ("all is right", with("", ""), None),
+            ("no key", with("private_key_file=KEY\n", ""), Some("there is no private_key_file=")),
+            ("no URL", with("public_cert_url=https://h/c.pem\n", ""), Some("there is no public_cert_url=")),
+            ("no level", with("attest_level=B\n", ""), Some("there is no attest_level=")),
+            ("a URL of a file", with("https://h", "file:///h"), Some("is no URL with http:// or https://")),
+            ("a key that is not there", with("KEY", "/nowhere"), Some("private_key_file=/nowhere: No such file")),
+            ("a certificate for a key", with("KEY", "CERT"), Some("there is no private key in it")),
+            ("no authority", profile.replace("ca_file=CERT", ""), Some("no authority is believed")),
+            ("a file that is not there", profile.replace("CERT", "/nowhere"), Some("ca_file=/nowhere: No such file")),
+            ("a key for a certificate", profile.replace("CERT", "KEY"), Some("there is no certificate in it")),
+            ("a folder that is not there", format!("{profile}crl_path=/nowhere\n"), Some("crl_path=/nowhere")),
+            ("no lists", format!("{profile}crl_file=CERT\n"), Some("no list of revoked certificates")),
+            ("another profile", profile.replace("[p]", "[other]"), Some("which stir_shaken.conf does not have")),
+            ("nothing is signed", with("[attestation]\n", "[attestation]\nglobal_disable=yes\n").replace("KEY", "/x"), None),
+        ] {
+            let (_, said) = settings(&text);
+            match expected {
+                Some(expected) => {
+                    assert!(said.len() == 1 && said[0].contains(expected), "{name}: {said:?}");
+                }
+                None => assert!(said.is_empty(), "{name}: {said:?}"),
+            }
+        }
+    }
 }

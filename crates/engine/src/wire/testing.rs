@@ -28,6 +28,14 @@ impl Site {
         }
         Self(folder)
     }
+    /// Puts a further file into the folder.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+    /// The path of a file in it.
+    pub(super) fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
     pub(super) fn snapshot(&self) -> std::sync::Arc<Snapshot> {
         Snapshot::load(&Where::Dir(self.0.clone())).unwrap().0
     }

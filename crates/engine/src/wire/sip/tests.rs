@@ -106,6 +106,7 @@ const ROWS: &[(&str, &str, Probe, &str, &str)] = &[
     ("endpoint", "callerid_tag=x", |c| e(c).caller.tag.clone(), "", "x"),
     ("endpoint", "from_user=x", |c| e(c).from_user.clone(), "", "x"),
     ("endpoint", "from_domain=x", |c| e(c).from_domain.clone(), "", "x"),
+    ("endpoint", "stir_shaken_profile=p", |c| e(c).stir_profile.clone(), "", "p"),
     ("endpoint", "trust_id_inbound=yes", |c| e(c).trust_id_inbound.to_string(), "false", "true"),
     ("endpoint", "trust_id_outbound=yes", |c| e(c).trust_id_outbound.to_string(), "false", "true"),
     ("endpoint", "send_pai=yes", |c| e(c).send_pai.to_string(), "false", "true"),
