@@ -14,9 +14,9 @@ const fn room(name: &'static str, floor: u8, may_know: &'static [&'static str]) 
 }
 
 const EVERYTHING: &[&str] = &[
-    "base", "lanes", "bound", "conf", "sip", "stir", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec", "media",
-    "dialplan", "queue", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster", "control",
-    "engine",
+    "base", "lanes", "bound", "conf", "sip", "stir", "rtp", "srtp", "iax2", "tdm", "ilbc", "speex", "codec",
+    "media", "dialplan", "queue", "call", "driver", "apps", "io", "odbc", "realtime", "store", "cluster",
+    "control", "engine",
 ];
 
 /// What the command line knows: the running system, and the load generator for others like it.

@@ -9,9 +9,9 @@ mod stir;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use self::stir::stir_settings;
 pub(crate) use calls::{ban_rules, settings, system_name};
 pub(crate) use hosts::{Hosts, questions};
-pub(crate) use self::stir::stir_settings;
 pub(crate) use sip::{sip_aor, sip_auth, sip_config, sip_endpoint};
 
 fn marking(tos: u8, cos: u32) -> base::Marking {

@@ -64,7 +64,8 @@ impl Authorities {
     pub fn trust(&mut self, pem: &[u8]) -> Result<(), &'static str> {
         for certificate in certificates(pem)? {
             let der = CertificateDer::from(certificate.as_slice());
-            let anchor = anchor_from_trusted_cert(&der).map_err(|_| "it has a certificate that cannot be read")?;
+            let anchor =
+                anchor_from_trusted_cert(&der).map_err(|_| "it has a certificate that cannot be read")?;
             self.anchors.push(anchor.to_owned());
             self.own.push(certificate);
         }
@@ -72,7 +73,8 @@ impl Authorities {
     }
     /// Believes whom the system trusts.
     pub fn trust_system(&mut self) -> Result<(), &'static str> {
-        let file = std::fs::read(SYSTEM_AUTHORITIES).map_err(|_| "the system has no certificates of authorities")?;
+        let file =
+            std::fs::read(SYSTEM_AUTHORITIES).map_err(|_| "the system has no certificates of authorities")?;
         let found = CertificateDer::pem_slice_iter(&file).filter_map(Result::ok).take(CERTIFICATES_MAX);
         for certificate in found {
             self.anchors.extend(anchor_from_trusted_cert(&certificate).map(|anchor| anchor.to_owned()));
@@ -98,7 +100,8 @@ impl Authorities {
         let others = others.iter().map(|other| CertificateDer::from(other.as_slice()));
         let others: Vec<CertificateDer<'_>> = others.chain(self.untrusted.iter().cloned()).collect();
         let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
-        leaf.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &self.anchors, &others, at, AnyUse, None, None).is_ok()
+        leaf.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &self.anchors, &others, at, AnyUse, None, None)
+            .is_ok()
     }
 }
 

@@ -95,8 +95,8 @@ impl<W> Cache<W> {
         let waiting = self.awaited.remove(url).unwrap_or_default();
         self.waiting = self.waiting.saturating_sub(waiting.len());
         let read = bytes.ok_or(Verdict::Retrieval);
-        let certificate = read
-            .and_then(|bytes| Certificate::read(bytes).map(Rc::new).ok_or(Verdict::CertContents));
+        let certificate =
+            read.and_then(|bytes| Certificate::read(bytes).map(Rc::new).ok_or(Verdict::CertContents));
         if let Ok(certificate) = &certificate
             && !keep.is_zero()
             && self.most > 0

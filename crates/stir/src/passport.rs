@@ -27,7 +27,10 @@ pub fn fingerprints(sdp: &str) -> Vec<Fingerprint> {
         .filter_map(|value| {
             let (algorithm, digest) = value.trim().split_once(' ')?;
             let digest: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
-            Some(Fingerprint { algorithm: algorithm.to_ascii_lowercase(), digest: digest.to_ascii_uppercase() })
+            Some(Fingerprint {
+                algorithm: algorithm.to_ascii_lowercase(),
+                digest: digest.to_ascii_uppercase(),
+            })
         })
         .take(FINGERPRINTS_MAX)
         .collect();
@@ -202,7 +205,11 @@ mod tests {
             ("no JSON", format!("{}.{object}.{sig}", encode("{")), false),
             ("no base 64", format!("!.{object}.{sig}"), false),
             ("padding", format!("{object}=.{object}.{sig}"), false),
-            ("a deep claim", format!("{object}.{}.{sig}", encode(&format!("{{\"a\":{}", "[".repeat(500)))), false),
+            (
+                "a deep claim",
+                format!("{object}.{}.{sig}", encode(&format!("{{\"a\":{}", "[".repeat(500)))),
+                false,
+            ),
             ("too long", format!("{object}.{object}.{}", "A".repeat(IDENTITY_BYTES_MAX)), false),
             ("nothing", String::new(), false),
         ] {

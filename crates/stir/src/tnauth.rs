@@ -53,9 +53,9 @@ fn entry(tag: u8, value: &[u8]) -> Option<TnEntry> {
         0xa1 => {
             let parts = all(only(value, SEQUENCE)?, 2)?;
             let [(IA5_STRING, start), (INTEGER, count)] = parts.as_slice() else { return None };
-            let count = count.iter().try_fold(0u64, |sum, byte| {
-                Some(sum.checked_mul(256)?.saturating_add(u64::from(*byte)))
-            })?;
+            let count = count
+                .iter()
+                .try_fold(0u64, |sum, byte| Some(sum.checked_mul(256)?.saturating_add(u64::from(*byte))))?;
             Some(TnEntry::Range { start: text(start)?, count })
         }
         0xa2 => Some(TnEntry::One(string(value)?)),

@@ -102,7 +102,11 @@ mod tests {
             (500, "Server Internal Error", 2),
         ] {
             let with = Verdict::ALL.iter().filter_map(|verdict| verdict.refusal());
-            assert_eq!(with.filter(|refusal| *refusal == Refusal { status, phrase }).count(), expected, "{status}");
+            assert_eq!(
+                with.filter(|refusal| *refusal == Refusal { status, phrase }).count(),
+                expected,
+                "{status}"
+            );
         }
     }
 }

@@ -13,8 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{CertificateParams, CustomExtension, DnType, KeyPair};
 use stir::{
-    Authority, Begun, Call, Certificate, Claims, FailureAction, Fetching, Level, Outcome, Revoked, Sign, TnEntry,
-    Verdict, Verification, begin, date_header, identity_header,
+    Authority, Begun, Call, Certificate, Claims, FailureAction, Fetching, Level, Outcome, Revoked, Sign,
+    TnEntry, Verdict, Verification, begin, date_header, identity_header,
 };
 
 const NOW: u64 = 1_764_331_200;
@@ -78,7 +78,9 @@ fn certificate(pair: &KeyPair, extension: Option<&[u8]>, (before, after): (i64, 
         Err(_) => noon - Duration::from_secs(seconds.unsigned_abs()),
     };
     (params.not_before, params.not_after) = (at(before), at(after));
-    params.custom_extensions.extend(extension.map(|value| CustomExtension::from_oid_content(OID, value.to_vec())));
+    params
+        .custom_extensions
+        .extend(extension.map(|value| CustomExtension::from_oid_content(OID, value.to_vec())));
     Certificate::read(params.self_signed(pair).unwrap().pem().as_bytes()).unwrap()
 }
 
@@ -119,11 +121,8 @@ fn rfc8224_6_2_a_caller_who_was_signed_for_is_verified() {
     assert_eq!(certificate.subject, "CN=SHAKEN 123A");
     let date = date_header(NOW);
     let call = Call { caller: "+12155551212", identities: &[&identity], date: Some(&date) };
-    let expected = Outcome {
-        caller: "12155551212".to_owned(),
-        attestation: Some(Level::A),
-        verdict: Verdict::Success,
-    };
+    let expected =
+        Outcome { caller: "12155551212".to_owned(), attestation: Some(Level::A), verdict: Verdict::Success };
     assert_eq!(outcome(&call, &rules(), Ok(&certificate)), expected);
     // A token of a diversion stands before it.
     let div = token(&key(&pair), r#"{"alg":"ES256","ppt":"div","typ":"passport"}"#, "{}");
@@ -149,7 +148,13 @@ fn rfc8224_6_2_the_first_step_of_the_request_that_fails_is_the_verdict() {
         ("nobody", "", Some(whole.clone()), ok, Verdict::NoCallerId),
         ("no number", "anonymous", Some(whole.clone()), ok, Verdict::NoCallerId),
         ("no Identity", caller, None, None, Verdict::MissingIdentity),
-        ("no parameter", caller, Some(whole.split(';').next().unwrap().to_owned()), ok, Verdict::InvalidHeader),
+        (
+            "no parameter",
+            caller,
+            Some(whole.split(';').next().unwrap().to_owned()),
+            ok,
+            Verdict::InvalidHeader,
+        ),
         ("no token", caller, Some(";info=<https://h/>".to_owned()), ok, Verdict::MissingJwt),
         ("nonsense", caller, Some("a.b.c;info=<https://h/>".to_owned()), ok, Verdict::InvalidHeader),
         ("compact form", caller, Some("..c2ln;info=<https://h/>".to_owned()), ok, Verdict::InvalidHeader),
@@ -157,7 +162,13 @@ fn rfc8224_6_2_the_first_step_of_the_request_that_fails_is_the_verdict() {
         ("no kind", caller, Some(of("{}", "{}")), None, Verdict::BadPpt),
         ("no Date", caller, Some(whole.clone()), None, Verdict::MissingDate),
         ("a bad Date", caller, Some(whole.clone()), Some("today"), Verdict::BadDate),
-        ("a Date without a zone", caller, Some(whole.clone()), Some("Sat, 13 Nov 2010 23:29:00"), Verdict::BadDate),
+        (
+            "a Date without a zone",
+            caller,
+            Some(whole.clone()),
+            Some("Sat, 13 Nov 2010 23:29:00"),
+            Verdict::BadDate,
+        ),
         ("a Date of the future", caller, Some(whole.clone()), Some(&dates[0]), Verdict::DateRange),
         ("an old Date", caller, Some(whole.clone()), Some(&dates[2]), Verdict::DateRange),
         ("no x5u", caller, Some(of(&header.replace("x5u", "x5c"), "{}")), ok, Verdict::BadX5u),
@@ -260,8 +271,10 @@ fn rfc8588_5_the_first_claim_that_fails_is_the_verdict_and_what_a_right_signatur
         ("an empty origid", ("", ""), ("\"x\"", "\"\""), Verdict::MissingOrigId, b),
         ("origid is a number", ("", ""), ("\"x\"", "1"), Verdict::InvalidGrant, b),
     ] {
-        let (header, claims) =
-            (header.replace(header_change.0, header_change.1), whole.replace(claims_change.0, claims_change.1));
+        let (header, claims) = (
+            header.replace(header_change.0, header_change.1),
+            whole.replace(claims_change.0, claims_change.1),
+        );
         let identity = identity_header(&token(&key, &header, &claims), URL);
         let call = Call { caller: "12155551212", identities: &[&identity], date: Some(&date) };
         let outcome = outcome(&call, &rules(), Ok(&certificate));

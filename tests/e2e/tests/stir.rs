@@ -19,11 +19,7 @@ struct Web {
 impl Web {
     fn start() -> Self {
         let listener = TcpListener::bind((address(), 0)).unwrap();
-        let web = Self {
-            at: listener.local_addr().unwrap(),
-            pages: Arc::default(),
-            asked: Arc::default(),
-        };
+        let web = Self { at: listener.local_addr().unwrap(), pages: Arc::default(), asked: Arc::default() };
         let (pages, asked) = (web.pages.clone(), web.asked.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -38,7 +34,9 @@ impl Web {
                 let page = pages.lock().unwrap().get(&path).cloned();
                 let (status, body) = page.map_or(("404 Not Found", String::new()), |body| ("200 OK", body));
                 let length = body.len();
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                );
                 // Who asks may have gone.
                 let _ = stream.write_all(answer.as_bytes());
             }
@@ -75,8 +73,7 @@ impl Certificates {
         leaf.distinguished_name.push(DnType::CommonName, "SHAKEN 123A");
         // TNAuthList with the service provider 123A.
         let spc = vec![0x30, 0x08, 0xa0, 0x06, 0x16, 0x04, b'1', b'2', b'3', b'A'];
-        leaf.custom_extensions
-            .push(CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 26], spc));
+        leaf.custom_extensions.push(CustomExtension::from_oid_content(&[1, 3, 6, 1, 5, 5, 7, 1, 26], spc));
         Self {
             authority: ca.self_signed(&ca_key).unwrap().pem(),
             rogue: leaf.self_signed(&rogue_key).unwrap().pem(),
@@ -99,16 +96,13 @@ fn trunk(name: &str, contact: SocketAddr, profile: &str) -> String {
 
 /// The server that signs: `1000` and its like call from the number 1800555…; where they go is a contact.
 fn signing_site(site: Site, web: &Web, certificates: &Certificates, contact: SocketAddr) -> Site {
-    let site = site
-        .phone("alice")
-        .add("pjsip.conf", &trunk("carrier", contact, "out"))
-        .dialplan(
-            "[test]\nexten => _1XXX,1,Set(CALLERID(num)=+1 800 555 ${EXTEN})\n\
+    let site = site.phone("alice").add("pjsip.conf", &trunk("carrier", contact, "out")).dialplan(
+        "[test]\nexten => _1XXX,1,Set(CALLERID(num)=+1 800 555 ${EXTEN})\n\
              same => n,Dial(PJSIP/12155551213@carrier,20)\n\
              exten => quiet,1,Set(CALLERID(num)=18005551000)\n\
              same => n,Dial(PJSIP/12155551213@carrier,20,b(quiet^s^1))\n\
              [quiet]\nexten => s,1,Set(STIR_SHAKEN_ATTESTATION(suppress)=yes)\n same => n,Return()\n",
-        );
+    );
     let key = site.place.write("key.pem", &certificates.key);
     let rogue = site.place.write("rogue.pem", &certificates.rogue_key);
     let text = format!(
@@ -170,7 +164,8 @@ fn rfc8588_a_call_that_one_server_signs_is_verified_by_the_next_and_its_certific
     assert_eq!(kept, 1, "on the disk, too");
     let file = two.site.place.write("leaf.pem", &certificates.leaf);
     let rogue = two.site.place.write("rogue.pem", &certificates.rogue);
-    let verify = |file: &std::path::Path| two.cli(&format!("stir_shaken verify certificate_file {}", file.display()));
+    let verify =
+        |file: &std::path::Path| two.cli(&format!("stir_shaken verify certificate_file {}", file.display()));
     assert!(verify(&file).contains("valid, of CN=SHAKEN 123A"), "{}", verify(&file));
     let refused = two.run(&format!("stir_shaken verify certificate_file {}", rogue.display()));
     assert!(String::from_utf8_lossy(&refused.stdout).contains("cert_not_trusted"), "{refused:?}");
@@ -215,7 +210,15 @@ fn rfc8224_6_2_2_callers_who_are_not_proved_are_refused_or_told_as_the_profile_s
     for (name, profile, number, change, first, reason, told) in [
         ("proved", "reject", "1000", "", ringing, None, "1 success A 18005551000"),
         ("none, and on", "in", "1000", "none", ringing, None, "1 missing_identity_hdr  18005551000"),
-        ("none, and told", "reason", "1000", "none", ringing, Some(use_identity), "1 missing_identity_hdr  18005551000"),
+        (
+            "none, and told",
+            "reason",
+            "1000",
+            "none",
+            ringing,
+            Some(use_identity),
+            "1 missing_identity_hdr  18005551000",
+        ),
         ("none", "reject", "1000", "none", "SIP/2.0 428 Use Identity Header", None, ""),
         ("an old Date", "reject", "1000", "old", "SIP/2.0 403 Stale Date", None, ""),
         ("no certificate", "reject", "1001", "", "SIP/2.0 436 Bad Identity Info", None, ""),

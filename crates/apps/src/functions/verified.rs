@@ -11,7 +11,8 @@ const ITEMS: [&str; 3] = ["identity", "attestation", "verify_result"];
 /// `STIR_SHAKEN(count)` and `STIR_SHAKEN(index,identity|attestation|verify_result)`.
 pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
     let (id, shard) = (call.chan.id(), call.chan.shard());
-    let ask = |args: &str| shard.with_tech(id, |tech, core| tech.read(core, id, "STIR_SHAKEN", args)).flatten();
+    let ask =
+        |args: &str| shard.with_tech(id, |tech, core| tech.read(core, id, "STIR_SHAKEN", args)).flatten();
     if text.trim().eq_ignore_ascii_case("count") {
         out.push_str(ask("count").as_deref().unwrap_or("0"));
         return Ok(());
@@ -24,7 +25,9 @@ pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
         return Err(unknown(&item));
     }
     let found = ask(&format!("{index},{item}"));
-    out.push_str(&found.ok_or_else(|| Fault::new(format!("the channel has no verification number {index}")))?);
+    out.push_str(
+        &found.ok_or_else(|| Fault::new(format!("the channel has no verification number {index}")))?,
+    );
     Ok(())
 }
 

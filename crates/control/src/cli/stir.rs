@@ -30,7 +30,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     show("stir_shaken show tns", "Lists the numbers that we sign for.", "tns [name]", |cli, ask| {
         let stir = cli.site.snapshot.borrow().stir.clone();
-        many(ask, "tns", stir.effective_numbers.iter().map(|(name, of)| (name.as_str(), of.shown())).collect())
+        many(
+            ask,
+            "tns",
+            stir.effective_numbers.iter().map(|(name, of)| (name.as_str(), of.shown())).collect(),
+        )
     }),
     show(
         "stir_shaken show tn <number>",
@@ -44,10 +48,19 @@ pub(super) const ROWS: &[Row] = &[
             }
         },
     ),
-    show("stir_shaken show profiles", "Lists profiles as they are written.", "profiles [name]", |cli, ask| {
-        let stir = cli.site.snapshot.borrow().stir.clone();
-        many(ask, "profiles", stir.profiles.iter().map(|(name, of)| (name.as_str(), of.written.shown())).collect())
-    }),
+    show(
+        "stir_shaken show profiles",
+        "Lists profiles as they are written.",
+        "profiles [name]",
+        |cli, ask| {
+            let stir = cli.site.snapshot.borrow().stir.clone();
+            many(
+                ask,
+                "profiles",
+                stir.profiles.iter().map(|(name, of)| (name.as_str(), of.written.shown())).collect(),
+            )
+        },
+    ),
     show(
         "stir_shaken show profile <stir-profile>",
         "Shows a profile as it is written.",

@@ -57,7 +57,9 @@ use base::dns::{Answer, Kind, Question};
 use base::{ChannelId, Instant};
 use call::{Core, Location, Notice};
 
+pub use self::stir::CertificateWant;
 pub use ::sip::sdp::Feedback;
+pub use ::stir::CERTIFICATE_BYTES_MAX;
 pub use codecs::{CodecPrefs, Codecs, Operation};
 pub use config::{
     Access, Aor, Auth, Bind, Config, Dtmf, Endpoint, Exchange, Filter, Identify, IdentifyBy,
@@ -75,8 +77,6 @@ pub use outside::{NotifyTo, Refer};
 pub use passed::{AUDIO_STREAMS_MAX, VIDEO_STREAMS_MAX, VideoSettings};
 pub use register::{Binding, Change, Journal};
 pub use show::{AorRow, ContactRow, ContactState, EndpointRow};
-pub use self::stir::CertificateWant;
-pub use ::stir::CERTIFICATE_BYTES_MAX;
 pub use strangers::Patience;
 pub use trunk::RegistrationRow;
 pub use watch::{KeptSubscription, PER_ENDPOINT_MAX, SubscriptionChange, SubscriptionRow};

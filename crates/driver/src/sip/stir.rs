@@ -11,7 +11,9 @@ use std::rc::Rc;
 use ::sip::HeaderName;
 use ::sip::stack::{Answer, Incoming};
 use ::stir::cache::{Cache, Found};
-use ::stir::{Begun, Claims, FailureAction, Fetching, Outcome, Pending, Profile, Refusal, Verdict, Verification};
+use ::stir::{
+    Begun, Claims, FailureAction, Fetching, Outcome, Pending, Profile, Refusal, Verdict, Verification,
+};
 use base::{Cause, ChannelId, Instant};
 use call::{Core, Level, Location, PartyId};
 
@@ -45,7 +47,13 @@ pub(crate) struct Identity {
 /// Who waits for a certificate.
 enum Waiting {
     /// A call, and where it goes on.
-    Call { channel: ChannelId, handle: u64, location: Location, pending: Box<Pending>, rules: Rc<Verification> },
+    Call {
+        channel: ChannelId,
+        handle: u64,
+        location: Location,
+        pending: Box<Pending>,
+        rules: Rc<Verification>,
+    },
     /// A number of ours, whose own it is.
     Own { number: String, rules: Rc<Verification> },
 }
@@ -128,7 +136,8 @@ impl SipDriver {
         let dest = ::stir::number_of_user(&outbound::user_of(&leg.target));
         let has_date = has("Date").is_some();
         let (iat, origid) = (seconds(core), uuid(core));
-        let mky = if signer.send_mky { ::stir::fingerprints(&String::from_utf8_lossy(sdp)) } else { Vec::new() };
+        let mky =
+            if signer.send_mky { ::stir::fingerprints(&String::from_utf8_lossy(sdp)) } else { Vec::new() };
         let claims =
             Claims { attest: signer.level, dest: &dest, iat, mky: &mky, orig: &orig, origid: &origid };
         let token = (!dest.is_empty()).then(|| claims.sign(&signer.url, &*signer.key)).flatten();
@@ -176,7 +185,9 @@ impl SipDriver {
         let date = view.headers(HeaderName::Date).next().map(text);
         let call = ::stir::Call { caller: entry.caller.number(), identities: &identities, date };
         let pending = match ::stir::begin(&call, &rules, seconds(core)) {
-            Begun::Failed(outcome) => return self.verified(core, (channel, handle), location, outcome, &rules),
+            Begun::Failed(outcome) => {
+                return self.verified(core, (channel, handle), location, outcome, &rules);
+            }
             Begun::Needs(pending) => pending,
         };
         let url = pending.url.clone();
@@ -200,12 +211,18 @@ impl SipDriver {
         }
     }
     /// What came of a fetch, and how long it may be kept: calls that wait for it go on.
-    pub fn certificate_came(&mut self, core: &mut Core, url: &str, came: Result<(Vec<u8>, Duration), String>) {
+    pub fn certificate_came(
+        &mut self,
+        core: &mut Core,
+        url: &str,
+        came: Result<(Vec<u8>, Duration), String>,
+    ) {
         if let Err(why) = &came {
             let line = format!("no certificate from '{}': {why}", call::security::shown(url));
             core.log(Level::Warning, PLACE, &line);
         }
-        let (bytes, keep) = came.as_ref().map_or((None, Duration::ZERO), |(bytes, keep)| (Some(&**bytes), *keep));
+        let (bytes, keep) =
+            came.as_ref().map_or((None, Duration::ZERO), |(bytes, keep)| (Some(&**bytes), *keep));
         let (waiting, certificate) = self.verifying.cache.came(url, bytes, keep, core.now);
         for who in waiting {
             let certificate = certificate.as_deref().map_err(|verdict| *verdict);
@@ -283,11 +300,17 @@ impl SipDriver {
         Some(("Reason".to_owned(), reason))
     }
     /// Whether a certificate would be believed now, by a profile or by what holds without one: whom it is for, or why not.
-    pub fn judge_certificate(&self, core: &Core, bytes: &[u8], profile: Option<&str>) -> Result<String, String> {
+    pub fn judge_certificate(
+        &self,
+        core: &Core,
+        bytes: &[u8],
+        profile: Option<&str>,
+    ) -> Result<String, String> {
         let stir = &self.config.stir;
         let rules = match profile {
             Some(name) => {
-                let profile = stir.profiles.get(name).ok_or_else(|| format!("there is no profile '{name}'"))?;
+                let profile =
+                    stir.profiles.get(name).ok_or_else(|| format!("there is no profile '{name}'"))?;
                 profile.verification.as_ref().or(stir.verification.as_ref())
             }
             None => stir.verification.as_ref(),

@@ -12,8 +12,8 @@ use base::Cause;
 use call::{PartyId, Presentation, Request, WallClock};
 use driver::sip::Config;
 use stir::{
-    Authority, Behavior, Certificate, Claims, FailureAction, Fetching, Level, Profile, Settings, Sign, Signer,
-    Verification,
+    Authority, Behavior, Certificate, Claims, FailureAction, Fetching, Level, Profile, Settings, Sign,
+    Signer, Verification,
 };
 
 use crate::lab::{Lab, change, header, line, site};
@@ -142,18 +142,50 @@ fn rfc8224_4_1_calls_are_signed_for_callers_that_we_vouch_for() {
     let own = ("PJSIP_HEADER", "add,Identity", "own");
     let date = ("PJSIP_HEADER", "add,Date", "Sat, 13 Nov 2010 23:29:00 GMT");
     for (name, behavior, unknown, number, caller, before, signed) in [
-        ("a number of ours", Behavior::Attest, None, "+12155551213", party("+1 800 555 1000", shown), &[][..], Some("A")),
+        (
+            "a number of ours",
+            Behavior::Attest,
+            None,
+            "+12155551213",
+            party("+1 800 555 1000", shown),
+            &[][..],
+            Some("A"),
+        ),
         ("on", Behavior::On, None, "12155551213", party(CALLER, shown), &[], Some("A")),
         ("off", Behavior::Off, None, "12155551213", party(CALLER, shown), &[], None),
         ("verify", Behavior::Verify, None, "12155551213", party(CALLER, shown), &[], None),
         ("another number", Behavior::Attest, None, "12155551213", party("18005551001", shown), &[], None),
-        ("of which we are unsure", Behavior::Attest, Some(Level::C), "12155551213", party("18005551001", shown), &[], Some("C")),
-        ("ours is as sure as before", Behavior::Attest, Some(Level::C), "12155551213", party(CALLER, shown), &[], Some("A")),
+        (
+            "of which we are unsure",
+            Behavior::Attest,
+            Some(Level::C),
+            "12155551213",
+            party("18005551001", shown),
+            &[],
+            Some("C"),
+        ),
+        (
+            "ours is as sure as before",
+            Behavior::Attest,
+            Some(Level::C),
+            "12155551213",
+            party(CALLER, shown),
+            &[],
+            Some("A"),
+        ),
         ("a hidden number", Behavior::Attest, None, "12155551213", party(CALLER, hidden), &[], None),
         ("no number", Behavior::Attest, Some(Level::C), "12155551213", party("alice", shown), &[], None),
         ("nobody is called", Behavior::Attest, None, "alice", party(CALLER, shown), &[], None),
         ("suppressed", Behavior::Attest, None, "12155551213", party(CALLER, shown), &[suppress], None),
-        ("with a Date of the dialplan", Behavior::Attest, None, "12155551213", party(CALLER, shown), &[date], Some("A")),
+        (
+            "with a Date of the dialplan",
+            Behavior::Attest,
+            None,
+            "12155551213",
+            party(CALLER, shown),
+            &[date],
+            Some("A"),
+        ),
     ] {
         let (mut lab, _) = lab(with(behavior, unknown, |_| {}));
         let invite = called(&mut lab, number, caller.clone(), before);
@@ -173,7 +205,12 @@ fn rfc8224_4_1_calls_are_signed_for_callers_that_we_vouch_for() {
         let orig = stir::digits(caller.number());
         assert_eq!(
             [text("attest"), text("dest"), text("iat"), text("orig")],
-            [format!("\"{level}\""), "{\"tn\":[\"12155551213\"]}".to_owned(), NOW.to_string(), format!("{{\"tn\":\"{orig}\"}}")],
+            [
+                format!("\"{level}\""),
+                "{\"tn\":[\"12155551213\"]}".to_owned(),
+                NOW.to_string(),
+                format!("{{\"tn\":\"{orig}\"}}")
+            ],
             "{name}"
         );
         lab.rest();
@@ -185,8 +222,7 @@ fn rfc8224_4_1_calls_are_signed_for_callers_that_we_vouch_for() {
 
 /// The headers of a call that was signed for at that second.
 fn signed(caller: &str, at: u64) -> String {
-    let claims =
-        Claims { attest: Level::B, dest: "100", iat: at, mky: &[], orig: caller, origid: "x" };
+    let claims = Claims { attest: Level::B, dest: "100", iat: at, mky: &[], orig: caller, origid: "x" };
     let identity = stir::identity_header(&claims.sign(URL, &Key).unwrap(), URL);
     format!("Date: {}\r\nIdentity: {identity}\r\n", stir::date_header(at))
 }
@@ -265,11 +301,8 @@ fn rfc8224_6_2_a_caller_who_gives_up_while_a_certificate_is_awaited_is_gone() {
 
 #[test]
 fn rfc8224_6_2_2_what_becomes_of_a_caller_who_is_not_proved_is_for_the_profile_to_say() {
-    let (continues, rejects, returns) = (
-        FailureAction::Continue,
-        FailureAction::RejectRequest,
-        FailureAction::ContinueReturnReason,
-    );
+    let (continues, rejects, returns) =
+        (FailureAction::Continue, FailureAction::RejectRequest, FailureAction::ContinueReturnReason);
     let good = signed(CALLER, NOW);
     let old = signed(CALLER, NOW - 16);
     let forged = good.replacen(";info", "A;info", 1);
@@ -279,11 +312,47 @@ fn rfc8224_6_2_2_what_becomes_of_a_caller_who_is_not_proved_is_for_the_profile_t
         ("none, and on", continues, false, CALLER, "", "missing_identity_hdr", None, String::new()),
         ("none", rejects, false, CALLER, "", "", Some("428 Use Identity Header"), String::new()),
         ("old", rejects, false, CALLER, &old, "", Some("403 Stale Date"), String::new()),
-        ("anonymous", rejects, false, "anonymous", &good, "", Some("433 Anonymity Disallowed"), String::new()),
-        ("another", rejects, false, "18005551001", &good, "", Some("438 Invalid Identity Header"), String::new()),
+        (
+            "anonymous",
+            rejects,
+            false,
+            "anonymous",
+            &good,
+            "",
+            Some("433 Anonymity Disallowed"),
+            String::new(),
+        ),
+        (
+            "another",
+            rejects,
+            false,
+            "18005551001",
+            &good,
+            "",
+            Some("438 Invalid Identity Header"),
+            String::new(),
+        ),
         ("forged", rejects, false, CALLER, &forged, "", Some("438 Invalid Identity Header"), String::new()),
-        ("none, and told", returns, false, CALLER, "", "missing_identity_hdr", None, format!("SIP; {use_identity}")),
-        ("none, and told by STIR", returns, true, CALLER, "", "missing_identity_hdr", None, format!("STIR; {use_identity}")),
+        (
+            "none, and told",
+            returns,
+            false,
+            CALLER,
+            "",
+            "missing_identity_hdr",
+            None,
+            format!("SIP; {use_identity}"),
+        ),
+        (
+            "none, and told by STIR",
+            returns,
+            true,
+            CALLER,
+            "",
+            "missing_identity_hdr",
+            None,
+            format!("STIR; {use_identity}"),
+        ),
         ("proved, and nothing to tell", returns, false, CALLER, &good, "success", None, String::new()),
     ] {
         let (mut lab, _) = lab(with(Behavior::Verify, None, |rules| {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use conf::{Findings, Place};
 use io::es256::{self, Authorities, SigningKey};
 use stir::{
-    Authority, Behavior, Certificate, FailureAction, Fetching, Level, Profile, Revoked, Settings, Sign, Signer,
-    Verification,
+    Authority, Behavior, Certificate, FailureAction, Fetching, Level, Profile, Revoked, Settings, Sign,
+    Signer, Verification,
 };
 use store::Snapshot;
 use store::config::Origin;
@@ -60,7 +60,8 @@ impl Authority for Trust {
 /// What stir_shaken.conf comes to. Files that cannot be used are said, each once.
 pub(crate) fn stir_settings(snapshot: &Snapshot, findings: &mut Findings) -> Settings {
     let stir = &snapshot.stir;
-    let is_on = ["res_stir_shaken", "res_pjsip_stir_shaken"].iter().all(|name| snapshot.modules.has_module(name));
+    let is_on =
+        ["res_stir_shaken", "res_pjsip_stir_shaken"].iter().all(|name| snapshot.modules.has_module(name));
     if !is_on {
         return Settings::default();
     }
@@ -230,7 +231,8 @@ impl Loading<'_> {
             return None;
         }
         if !stir::is_acceptable(url, true, true) {
-            let message = format!("calls of {whose} are not signed: '{url}' is no URL with http:// or https://");
+            let message =
+                format!("calls of {whose} are not signed: '{url}' is no URL with http:// or https://");
             let remedy = "write public_cert_url=https://host/path";
             self.findings.error(of.origin.place_of("public_cert_url"), message, remedy);
             return None;
@@ -247,7 +249,11 @@ impl Loading<'_> {
             Ok(key) => Some(Rc::new(Key(key)) as Rc<dyn Sign>),
             Err(why) => {
                 let message = format!("nothing is signed with private_key_file={path}: {why}");
-                self.findings.error(place, message, "name a file with an EC key of P-256 in PEM, without a password");
+                self.findings.error(
+                    place,
+                    message,
+                    "name a file with an EC key of P-256 in PEM, without a password",
+                );
                 None
             }
         };
@@ -281,7 +287,11 @@ impl Loading<'_> {
         });
         if authorities.is_empty() && ca.iter().all(|path| path.is_empty()) {
             let message = "no authority is believed, so that no caller is ever verified";
-            self.findings.warning(&origin.place, message, "name a ca_file or ca_path, or write load_system_certs=yes");
+            self.findings.warning(
+                &origin.place,
+                message,
+                "name a ca_file or ca_path, or write load_system_certs=yes",
+            );
         }
         let trust: Rc<dyn Authority> = Rc::new(Trust { authorities, revoked });
         self.trusts.insert(key, trust.clone());
@@ -296,7 +306,9 @@ impl Loading<'_> {
         take: &mut dyn FnMut(&[u8]) -> Result<(), &'static str>,
     ) {
         let mut one = |path: &Path| read(path).and_then(|bytes| take(&bytes).map_err(str::to_owned));
-        if !file.is_empty() && let Err(why) = one(Path::new(file)) {
+        if !file.is_empty()
+            && let Err(why) = one(Path::new(file))
+        {
             let message = format!("{file_option}={file}: {why}");
             self.findings.error(origin.place_of(file_option), message, "name a readable file in PEM");
         }
@@ -379,7 +391,10 @@ mod tests {
         assert!(es256::verifies(&point, b"text", &signature));
         for (name, profile) in [("off", ""), ("verifies", "endpoint_behavior=verify\nca_file=CERT\n")] {
             let (settings, said) = self::settings(&text(profile));
-            assert!(said.is_empty() && settings.profiles["p"].signer("18005551000").is_none(), "{name}: {said:?}");
+            assert!(
+                said.is_empty() && settings.profiles["p"].signer("18005551000").is_none(),
+                "{name}: {said:?}"
+            );
         }
     }
 
@@ -418,15 +433,39 @@ mod tests {
             ("no URL", with("public_cert_url=https://h/c.pem\n", ""), Some("there is no public_cert_url=")),
             ("no level", with("attest_level=B\n", ""), Some("there is no attest_level=")),
             ("a URL of a file", with("https://h", "file:///h"), Some("is no URL with http:// or https://")),
-            ("a key that is not there", with("KEY", "/nowhere"), Some("private_key_file=/nowhere: No such file")),
+            (
+                "a key that is not there",
+                with("KEY", "/nowhere"),
+                Some("private_key_file=/nowhere: No such file"),
+            ),
             ("a certificate for a key", with("KEY", "CERT"), Some("there is no private key in it")),
             ("no authority", profile.replace("ca_file=CERT", ""), Some("no authority is believed")),
-            ("a file that is not there", profile.replace("CERT", "/nowhere"), Some("ca_file=/nowhere: No such file")),
-            ("a key for a certificate", profile.replace("CERT", "KEY"), Some("there is no certificate in it")),
-            ("a folder that is not there", format!("{profile}crl_path=/nowhere\n"), Some("crl_path=/nowhere")),
+            (
+                "a file that is not there",
+                profile.replace("CERT", "/nowhere"),
+                Some("ca_file=/nowhere: No such file"),
+            ),
+            (
+                "a key for a certificate",
+                profile.replace("CERT", "KEY"),
+                Some("there is no certificate in it"),
+            ),
+            (
+                "a folder that is not there",
+                format!("{profile}crl_path=/nowhere\n"),
+                Some("crl_path=/nowhere"),
+            ),
             ("no lists", format!("{profile}crl_file=CERT\n"), Some("no list of revoked certificates")),
-            ("another profile", profile.replace("[p]", "[other]"), Some("which stir_shaken.conf does not have")),
-            ("nothing is signed", with("[attestation]\n", "[attestation]\nglobal_disable=yes\n").replace("KEY", "/x"), None),
+            (
+                "another profile",
+                profile.replace("[p]", "[other]"),
+                Some("which stir_shaken.conf does not have"),
+            ),
+            (
+                "nothing is signed",
+                with("[attestation]\n", "[attestation]\nglobal_disable=yes\n").replace("KEY", "/x"),
+                None,
+            ),
         ] {
             let (_, said) = settings(&text);
             match expected {

@@ -312,7 +312,8 @@ fn once<'a>(known: Option<&'a Section>, section: &'a Section, findings: &mut Fin
 
 fn is_number(section: &Section, findings: &mut Findings) -> bool {
     let name = &section.name;
-    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit() || b"*#".contains(&byte));
+    let is_number =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit() || b"*#".contains(&byte));
     if !is_number {
         let message = format!("[{name}] is no number; it is ignored");
         findings.warning(&section.place, message, "write digits only, such as [18005551000]");
@@ -379,9 +380,14 @@ mod tests {
         let of = &stir.profiles["p"].effective;
         let seconds = Duration::from_secs;
         assert_eq!((of.curl_timeout, of.max_cache_entry_age), (seconds(2), seconds(60)));
-        assert_eq!((of.max_cache_size, of.max_iat_age, of.max_date_header_age), (1000, seconds(15), seconds(15)));
+        assert_eq!(
+            (of.max_cache_size, of.max_iat_age, of.max_date_header_age),
+            (1000, seconds(15), seconds(15))
+        );
         assert_eq!((of.failure_action, of.endpoint_behavior), (StirFailure::Continue, EndpointBehavior::Off));
-        assert!(!of.load_system_certs && !of.use_rfc9410_responses && !of.ignore_sip_date_header && !of.send_mky);
+        assert!(
+            !of.load_system_certs && !of.use_rfc9410_responses && !of.ignore_sip_date_header && !of.send_mky
+        );
     }
 
     #[test]
