@@ -222,7 +222,7 @@ fn rfc8224_6_2_2_callers_who_are_not_proved_are_refused_or_told_as_the_profile_s
         ("none", "reject", "1000", "none", "SIP/2.0 428 Use Identity Header", None, ""),
         ("an old Date", "reject", "1000", "old", "SIP/2.0 403 Stale Date", None, ""),
         ("no certificate", "reject", "1001", "", "SIP/2.0 436 Bad Identity Info", None, ""),
-        ("an address that is not asked", "shut", "1000", "", "SIP/2.0 436 Bad Identity Info", None, ""),
+        ("an address that is not asked", "shut", "1002", "", "SIP/2.0 436 Bad Identity Info", None, ""),
         ("nobody vouches", "reject", "1002", "", "SIP/2.0 437 Unsupported Credential", None, ""),
         ("forged", "reject", "1000", "forged", "SIP/2.0 438 Invalid Identity Header", None, ""),
         ("another caller", "reject", "1000", "caller", "SIP/2.0 438 Invalid Identity Header", None, ""),
