@@ -24,7 +24,6 @@ pub(crate) struct Said {
 
 #[derive(Debug)]
 pub(crate) struct Report {
-    seed: Random,
     next_at: Option<Instant>,
     /// Packets sent when the last report left: an SR only when there are newer ones (RFC 3550 §6.4).
     sent_before: u64,
@@ -39,9 +38,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(plan: &Plan, now: Instant) -> Self {
-        let seed = u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp);
         let mut report = Self {
-            seed: Random::new(seed),
             next_at: None,
             sent_before: 0,
             reported: false,
@@ -57,7 +54,7 @@ impl Report {
         if plan.rtcp_interval_ms == 0 || plan.remote_rtcp.is_none() {
             self.next_at = None;
         } else if self.next_at.is_none() {
-            self.next_at = Some(now + rtcp::interval(plan.rtcp_interval_ms, true, &mut self.seed));
+            self.next_at = Some(now + interval(plan));
         }
     }
     pub(crate) fn is_due(&self, now: Instant) -> bool {
@@ -75,6 +72,12 @@ impl Report {
         let us = (u64::from(self.peer_jitter) * 1_000_000).checked_div(u64::from(clock)).unwrap_or(0);
         u32::try_from(us).unwrap_or(u32::MAX)
     }
+}
+
+/// The time from one report to the next, and to the first: `rtcpinterval` to the millisecond. RFC 3550 §6.3.1 spreads reports so
+/// that the members of a large group do not send at once; here are two, whose monitors count a line for each interval.
+fn interval(plan: &Plan) -> Duration {
+    Duration::from_millis(plan.rtcp_interval_ms.into())
 }
 
 impl<L> Stream<L> {
@@ -143,7 +146,7 @@ impl<L> Stream<L> {
         if bye {
             writer.bye(ssrc);
         }
-        let interval = rtcp::interval(self.plan.rtcp_interval_ms, false, &mut self.report.seed);
+        let interval = interval(&self.plan);
         self.report.next_at = (!bye && self.report.is_on()).then(|| now + interval);
         (writer.len(), Said { ssrc, sender, block })
     }

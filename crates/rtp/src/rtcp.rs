@@ -1,10 +1,8 @@
-//! RTCP: compound packets read with the checks of RFC 3550 A.2, written into a caller's buffer, and their timing.
+//! RTCP: compound packets read with the checks of RFC 3550 A.2, written into a caller's buffer, with what they say of time.
 
 use core::time::Duration;
 
 pub use base::{ReportBlock as Block, SenderInfo};
-
-use base::Random;
 
 use crate::Discard;
 
@@ -361,15 +359,6 @@ pub fn round_trip(block: &Block, ntp_now: u64) -> Option<Duration> {
     Some(Duration::from_nanos(u64::from(units) * 1_000_000_000 / 65_536))
 }
 
-/// When the next report is due: half to one and a half times the interval, over e - 3/2 (RFC 3550 §6.3.1).
-///
-/// `first` halves it (§6.2). Two members never need reconsideration beyond that.
-pub fn interval(ms: u16, first: bool, seed: &mut Random) -> Duration {
-    let base = u64::from(ms) * if first { 500 } else { 1000 };
-    let spread = base / 2 + (base * u64::from(seed.word() >> 16)) / 65_536;
-    Duration::from_micros(spread * 100_000 / 121_828)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -557,15 +546,5 @@ mod tests {
             Some(Duration::from_nanos(15_258))
         );
         assert_eq!(round_trip(&block, 0xb705_2000 << 16), None, "negative");
-    }
-
-    #[test]
-    fn rfc3550_6_3_1_intervals_spread_around_the_configured_one() {
-        let mut seed = Random::new(1);
-        let all: Vec<_> = (0..2000).map(|_| interval(5000, false, &mut seed).as_millis()).collect();
-        assert!(all.iter().all(|ms| (2052..=6157).contains(ms)));
-        let mean = all.iter().sum::<u128>() / 2000;
-        assert!((3950..4250).contains(&mean), "{mean}"); // 5000 / 1.21828 = 4104
-        assert!(interval(5000, true, &mut seed).as_millis() <= 3079);
     }
 }
