@@ -16,10 +16,10 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// Pairs of an even port and the odd one above it that lie within the range.
+    /// Even ports within the range, the last one included: RTCP takes the port above it, also where that is beyond the range.
     pub const fn pairs(self) -> u16 {
         let first = self.first.div_ceil(2);
-        self.last.div_ceil(2).saturating_sub(first)
+        (self.last / 2 + 1).saturating_sub(first)
     }
     const fn port(self, pair: u16) -> u16 {
         (self.first.div_ceil(2) + pair) * 2
@@ -145,10 +145,12 @@ mod tests {
     const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn pairs_are_even_and_within_the_range() {
+    fn every_even_port_of_the_range_is_one_of_a_call() {
         for (first, last, pairs, lowest) in [
             (10_000, 20_000, 5000, 10_000),
-            (10_001, 10_004, 1, 10_002),
+            (10_001, 10_004, 2, 10_002),
+            (10_000, 10_004, 3, 10_000),
+            (10_000, 10_005, 3, 10_000),
             (9, 9, 0, 10),
             (65_534, 65_535, 1, 65_534),
         ] {

@@ -126,7 +126,7 @@ impl Rtp {
         let mut rtp: Self = read_settings(file, "general", findings);
         let (start, end) = (rtp.rtpstart, rtp.rtpend);
         // A stream takes an even port for RTP and the next for RTCP.
-        if start < 1024 || end <= start.saturating_add(1) {
+        if start < 1024 || end <= start || start == u16::MAX - 1 {
             let place = rtp.origin.place_of("rtpstart").clone();
             let defaults = Self::default();
             (rtp.rtpstart, rtp.rtpend) = (defaults.rtpstart, defaults.rtpend);
@@ -134,6 +134,14 @@ impl Rtp {
                 &place,
                 format!("rtpstart={start} and rtpend={end} are no range of ports; 5000 to 31000 holds"),
                 "write a range above 1023 with room for two ports a call leg, such as 10000 to 20000",
+            );
+        }
+        if rtp.rtpstart % 2 == 1 {
+            let place = rtp.origin.place_of("rtpstart").clone();
+            findings.warning(
+                &place,
+                format!("rtpstart={} is odd, and RTP takes even ports: {} is the first", rtp.rtpstart, rtp.rtpstart + 1),
+                "write an even number",
             );
         }
         for section in
