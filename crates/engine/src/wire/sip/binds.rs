@@ -109,10 +109,17 @@ fn beside(first: &pjsip::Transport, other: &pjsip::Transport) -> Result<(), (&'s
     }
 }
 
+/// The address with this port. One that is written beside the address does not count: it has an option of its own.
 fn host_port(host: &str, port: u16) -> String {
-    match host.parse::<IpAddr>() {
+    let host = host.trim();
+    let bare = match (host.strip_prefix('['), host.rsplit_once(':')) {
+        (Some(rest), _) => rest.split(']').next().unwrap_or_default(),
+        (None, Some((name, _))) if !name.contains(':') => name,
+        (None, _) => host,
+    };
+    match bare.parse::<IpAddr>() {
         Ok(ip) => SocketAddr::new(ip, port).to_string(),
-        Err(_) => format!("{host}:{port}"),
+        Err(_) => format!("{bare}:{port}"),
     }
 }
 
