@@ -1,7 +1,7 @@
 //! What the media plane does for a channel besides carrying its sound: as long as it does any of it, the sound has to come
 //! here. Read off the commands that it is given, so that no application has to say it.
 
-use base::{BridgeId, ChannelId, Command, Listener, Loudness, PlayId, StreamId};
+use base::{BridgeId, ChannelId, Command, FormatId, Listener, Loudness, PlayId, StreamId};
 
 use crate::Core;
 
@@ -190,6 +190,11 @@ impl Core {
         self.bridge_pair(bridge)?;
         let [a, b] = self.bridge_members(bridge) else { return None };
         Some(if *a == id { *b } else { *a })
+    }
+    /// The format of what the channel is sent: that of whom it talks to, whatever it is coded into on the way, or else its own.
+    pub fn written_format(&self, id: ChannelId) -> Option<FormatId> {
+        let other = self.talks_to(id).and_then(|other| self.get(other));
+        other.or(self.get(id)).map(|channel| channel.format)
     }
     /// Whether something here hears the channel, or is heard by it, besides the other one in its bridge.
     pub fn is_overheard(&self, id: ChannelId) -> bool {

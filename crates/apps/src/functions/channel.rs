@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::ChannelId;
+use base::{ChannelId, FormatSet};
 use call::{Channel, HandlerChange, Notice};
 use dialplan::Fault;
 
@@ -27,6 +27,11 @@ pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
         "rtcp" | "rtpqos" => super::quality::read(call, text, out),
         "peer" | "bridgepeer" => {
             out.push_str(&peer_name(call).unwrap_or_default());
+            Ok(())
+        }
+        "audiowriteformat" => {
+            let written = call.chan.core(|core| core.written_format(call.chan.id()));
+            out.push_str(written.map_or("", |format| format.name()));
             Ok(())
         }
         "channeltype" => {
@@ -59,7 +64,7 @@ fn read_item(c: &Channel, item: &str) -> Option<String> {
         "linkedid" => c.linkedid.to_string(),
         "tenantid" => c.tenant.to_string(),
         "hangupsource" => c.hangup_by.to_string(),
-        "audioreadformat" | "audiowriteformat" => c.format.name().to_owned(),
+        "audioreadformat" => c.format.name().to_owned(),
         "audionativeformat" => formats(&c.formats),
         "videonativeformat" => formats(&c.video_formats),
         "lastcontext" => c.last_place.context.clone(),

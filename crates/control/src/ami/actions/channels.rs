@@ -285,10 +285,10 @@ fn status_fields<'a>(message: Message<'a>, channel: &Channel, core: &Core) -> Me
         .field("Application", channel.app)
         .field("Data", &channel.app_data)
         .field("Nativeformats", format_args!("({formats})"))
-        // Channels speak one format: what is coded on the way to another is the worker's, and no path of theirs.
+        // What is coded on the way from one format to another is the worker's, and no path of theirs.
         .field("Readformat", channel.format.name())
         .field("Readtrans", "")
-        .field("Writeformat", channel.format.name())
+        .field("Writeformat", core.written_format(channel.id).map_or("", |format| format.name()))
         .field("Writetrans", "")
         .field("Callgroup", channel.pickup.call.bits())
         .field("Pickupgroup", channel.pickup.pickup.bits())
