@@ -100,9 +100,8 @@ fn by(config: &Config, way: IdentifyBy, message: &Message<'_>, came: &Arrival<'_
             .iter()
             .filter(|identify| identify.transport.is_empty() || identify.transport == came.transport)
             .filter(|identify| identify.matches.iter().any(|m| matches(m, way, message, came)))
-            .filter_map(|identify| config.endpoints.get(&identify.endpoint).cloned())
-            // A rule about what a request holds names its endpoint, whatever else that is known by.
-            .find(|endpoint| matches!(way, IdentifyBy::Header | IdentifyBy::RequestUri) || willing(endpoint)),
+            // They name the endpoint themselves: its identify_by is about ways that use a name of its own.
+            .find_map(|identify| config.endpoints.get(&identify.endpoint).cloned()),
     }
 }
 

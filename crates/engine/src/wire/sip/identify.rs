@@ -8,7 +8,7 @@ use store::config::pjsip::{self, SourceMatch};
 
 use crate::wire::hosts::{Hosts, bare};
 
-/// The order of identification: as written, and then what else identify objects can tell.
+/// The order of identification: as written, and then every other way there is.
 pub(super) fn order(names: &[String]) -> Vec<IdentifyBy> {
     let written = names.iter().filter_map(|name| match name.to_ascii_lowercase().as_str() {
         "ip" => Some(IdentifyBy::Ip),
@@ -21,9 +21,16 @@ pub(super) fn order(names: &[String]) -> Vec<IdentifyBy> {
         _ => None,
     });
     let mut order: Vec<IdentifyBy> = written.collect();
-    for unnamed in
-        [IdentifyBy::Header, IdentifyBy::RequestUri, IdentifyBy::AuthUsername, IdentifyBy::Transport]
-    {
+    let all = [
+        IdentifyBy::Ip,
+        IdentifyBy::Username,
+        IdentifyBy::Anonymous,
+        IdentifyBy::AuthUsername,
+        IdentifyBy::Header,
+        IdentifyBy::RequestUri,
+        IdentifyBy::Transport,
+    ];
+    for unnamed in all {
         if !order.contains(&unnamed) {
             order.push(unnamed);
         }
