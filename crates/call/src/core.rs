@@ -5,7 +5,7 @@
 mod bridges;
 mod channels;
 mod events;
-mod notices;
+pub(crate) mod notices;
 mod settings;
 
 use std::collections::{HashMap, VecDeque};

@@ -122,6 +122,10 @@ impl Core {
             });
         }
         self.stasis_takes_places(place, newcomer);
+        let is_at_place = |core: &Self| core.get(place).is_some_and(|channel| channel.bridge.is_none());
+        if enters_app && is_at_place(self) {
+            self.tell_entered(place, newcomer);
+        }
         if mirrored && self.tell_mirrored(place, newcomer) {
             // Each has talked to whom it has talked to; who is there now is told.
             let connected = [place, newcomer].map(|id| self.get(id).map(|channel| channel.connected.clone()));
@@ -341,6 +345,17 @@ impl Core {
         }
     }
 
+    /// Watchers hear which application the newcomer has come into, and that its former owner is an outgoing line now, which ends.
+    fn tell_entered(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let Some(here) = self.get(place).filter(|here| !matches!(here.app, "" | "Dial" | "Queue")) else {
+            return;
+        };
+        let (application, data) = (here.app, here.app_data.clone());
+        self.notice_of(place, |channel| Notice::NewExten { channel, application, data });
+        let (application, data) = ("AppDial", crate::core::notices::OUTGOING.to_owned());
+        self.notice_of(newcomer, |channel| Notice::NewExten { channel, application, data });
+    }
+
     /// Whoever takes a place goes on in the application that runs there, whose story stays; what ran at its own place is
     /// over for both.
     fn tell_apps(&mut self, place: ChannelId, newcomer: ChannelId) -> bool {
@@ -400,7 +415,12 @@ impl Shard {
             let core = self.core.borrow();
             let is_up = |id: &ChannelId| core.get(*id).is_some_and(|channel| channel.hangup.is_none());
             let is_whole = |exchange: &Exchange| exchange.leaving.iter().all(is_up);
-            core.exchanges.iter().any(|exchange| exchange.mirrored)
+            // Who comes into an application has no story there that would end what it hears.
+            let talks = |id| core.get(id).is_some_and(|channel: &Channel| channel.bridge.is_some());
+            let settles = |exchange: &Exchange| {
+                exchange.mirrored || !exchange.is_fresh && !exchange.answers && !talks(exchange.place)
+            };
+            core.exchanges.iter().any(settles)
                 && core.late_ends.is_empty()
                 && core.exchanges.iter().all(is_whole)
         };

@@ -92,7 +92,7 @@ pub use keys::{CODE_MAX, Key, Keys, Pressed, Pressing, Stroke};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use locks::{LOCK_NAME_MAX, LOCKS_MAX};
 pub use message::{MessageData, Sending, Text, TextMessage};
-pub use notice::{BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup, VideoChoice};
+pub use notice::{BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup, VideoChoice, transfer_app};
 pub use others::{DEVICES_MAX, Outward};
 pub use prompt::Prompt;
 pub use quality::{Quality, Series, paths, seconds};
@@ -106,7 +106,7 @@ pub use services::{
 };
 pub use shard::{FORWARDS, Shard, panic_text};
 pub use switches::{SwitchAnswer, SwitchQuestion, Switches};
-pub use tech::{Indication, Request, RichText, Tech};
+pub use tech::{Indication, Request, RichText, Tech, Transferring};
 pub use tones::{ToneCounts, ToneSide};
 pub use volume::{Volume, VolumeSide};
 pub use watch::{Board, Mailbox, Watched, mailbox_name};

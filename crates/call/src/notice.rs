@@ -47,6 +47,11 @@ pub struct Snapshot {
     pub reported: std::collections::BTreeSet<String>,
 }
 
+/// The application that an attended transfer leads into: that of whichever of the transferer's channels talks to nobody.
+pub fn transfer_app(first: &Snapshot, second: Option<&Snapshot>, second_talks: bool) -> &'static str {
+    second.filter(|_| !second_talks).unwrap_or(first).app
+}
+
 impl Snapshot {
     /// Takes one.
     pub fn of(channel: &Channel) -> Self {

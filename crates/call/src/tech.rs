@@ -68,6 +68,17 @@ pub struct RichText {
     pub to_name: Option<String>,
 }
 
+/// How sending a channel's peer elsewhere has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transferring {
+    /// It is on its way. Of one that is answered [`ChanEvent::Transferred`](crate::ChanEvent::Transferred) tells how it comes out.
+    Begun,
+    /// There is nobody of that name, or no call to send elsewhere.
+    Failed,
+    /// Channels of this kind cannot.
+    Unsupported,
+}
+
 /// One technology of channels. Calls are synchronous and never wait; what happens later is pushed into the core as
 /// [`ChanEvent`](crate::ChanEvent)s. A driver is never called from inside its own calls to the core.
 pub trait Tech {
@@ -123,8 +134,8 @@ pub trait Tech {
     ) -> Result<(), &'static str> {
         Err("channels of this kind carry no advice of charge")
     }
-    /// Sends an unanswered caller elsewhere (302) or transfers an answered one; `false`: not possible.
-    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool;
+    /// Sends an unanswered caller elsewhere (302) or transfers an answered one.
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> Transferring;
     /// Two channels have changed places: what was known of one id is true of the other from here on, as
     /// [`Channel::handle`](crate::Channel::handle) says. Called for every technology; either may be another's.
     fn exchanged(&mut self, _core: &Core, _a: ChannelId, _b: ChannelId) {}

@@ -11,7 +11,7 @@ use base::{
 };
 use call::{
     ChanEvent, ChanState, Core, DeviceState, Exchange, Indication, Location, NewChannel, Notice, Reach,
-    Request, Tech,
+    Request, Tech, Transferring,
 };
 
 /// Milliseconds a frame that crosses between the halves.
@@ -385,8 +385,8 @@ impl Tech for LocalDriver {
         core.push_event(other, ChanEvent::Charge(Box::new(advice.clone())));
         Ok(())
     }
-    fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> bool {
-        false
+    fn transfer(&mut self, _: &mut Core, _: ChannelId, _: &str) -> Transferring {
+        Transferring::Unsupported
     }
     fn optimize_away(&mut self, core: &mut Core, channel: ChannelId) -> bool {
         let Some(&other) = self.others.get(&channel) else { return false };

@@ -13,6 +13,7 @@ use crate::uri::parse_ip;
 
 mod answer;
 mod crypto;
+mod fault;
 mod fax;
 mod local;
 mod passed;
@@ -20,9 +21,10 @@ mod payload;
 
 pub use answer::{Negotiated, Negotiator, SdpError, SendFormat};
 pub use crypto::{CryptoFlaw, Encryption, hide_keys};
+pub use fault::{Fault, fault};
 pub use fax::{FaxStream, FaxTerms};
 pub use local::{Elsewhere, Feedback, Local};
-pub use passed::{LocalPassed, NegotiatedPassed, PassedFormat, VideoFeedback, passed_offered};
+pub use passed::{LocalPassed, NegotiatedPassed, PassedFormat, VideoFeedback, passed_offered, video_offered};
 
 /// Longest session description in bytes; far more than the streams below can need.
 pub const MAX_SDP: usize = 16 * 1024;
@@ -73,6 +75,11 @@ impl<'a> Stream<'a> {
     /// The value of the first attribute of that name; empty for a flag.
     pub fn attribute(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.attributes().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+    /// Its own `c=` as written.
+    fn connection_line(&self) -> Option<&'a [u8]> {
+        let mut lines = Lines { text: self.lines, at: 0 };
+        lines.find(|(_, kind, _)| *kind == b'c').map(|(_, _, value)| value)
     }
     /// RTP payload types, those above 127 left out.
     pub fn payloads(&self) -> impl Iterator<Item = u8> + use<'a> {

@@ -8,6 +8,7 @@ use base::{Cause, ChannelId, Digit, FormatId, FormatSet};
 use call::charge::Advice;
 use call::{
     ChanState, Core, DeviceState, Indication, Location, NewChannel, PartyId, Redirecting, Request, Tech,
+    Transferring,
 };
 
 use crate::fakes::{Due, Shared};
@@ -217,9 +218,9 @@ impl Tech for SimTech {
         self.say(core, channel, &format!("is told {kind}"));
         Ok(())
     }
-    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> Transferring {
         self.say(core, channel, &format!("is transferred to {target}"));
-        true
+        Transferring::Begun
     }
     fn ear(&mut self, core: &mut Core, on: ChannelId, uniqueid: Option<String>) -> Option<[ChannelId; 2]> {
         let other = uniqueid.as_ref().map(|id| format!("{id};2"));

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::Cause;
-use call::{ChanEvent, ChanState, Indication, Level, Stop};
+use call::{ChanEvent, ChanState, Indication, Level, Stop, Transferring};
 
 use super::rows;
 use crate::call_ctx::args;
@@ -196,8 +196,10 @@ async fn transferred(call: &Call, text: &str) -> Result<(&'static str, u16), Sto
         target = rest;
     }
     let was_up = call.chan.state() == ChanState::Up;
-    if shard.with_tech(id, |tech, core| tech.transfer(core, id, target)) != Some(true) {
-        return Ok(("UNSUPPORTED", 0));
+    match shard.with_tech(id, |tech, core| tech.transfer(core, id, target)) {
+        Some(Transferring::Begun) => {}
+        Some(Transferring::Failed) => return Ok(("FAILURE", 0)),
+        Some(Transferring::Unsupported) | None => return Ok(("UNSUPPORTED", 0)),
     }
     if !was_up {
         return Ok(("SUCCESS", 0));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use base::{Cause, ChannelId, Command};
 use call::stasis::{Digits, IfExists, LiveRecording, Order, Playback, StasisError, Target, WORKS_MAX, Work};
-use call::{Chan, ChanState, Indication, Location, Quality, Shard};
+use call::{Chan, ChanState, Indication, Location, Quality, Shard, Transferring};
 use dialplan::Rights;
 
 use super::media;
@@ -259,8 +259,10 @@ pub fn redirect(shard: &Rc<Shard>, channel: &str, endpoint: &str) -> Result<(), 
         ));
     }
     match shard.with_tech(id, |own, core| own.transfer(core, id, resource)) {
-        Some(true) => Ok(()),
-        _ => Err(StasisError::Unprocessable("the channel cannot be redirected".into())),
+        Some(Transferring::Begun) => Ok(()),
+        Some(Transferring::Failed | Transferring::Unsupported) | None => {
+            Err(StasisError::Unprocessable("the channel cannot be redirected".into()))
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::channel::Seen;
 use crate::{ChanEvent, Level, Notice, Snapshot};
 
 /// Arguments of the application that shows on a channel which was called for somebody.
-const OUTGOING: &str = "(Outgoing Line)";
+pub(crate) const OUTGOING: &str = "(Outgoing Line)";
 
 impl Core {
     /// Tells watchers, if there are any.

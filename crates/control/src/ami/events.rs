@@ -57,7 +57,7 @@ events! {
     "LocalOptimizationBegin" "call" "A Local channel is about to be taken out of the way of the two that it connects." ["LocalOne*", "LocalTwo*", "Source*", "DestUniqueId", "Id"];
     "LocalOptimizationEnd" "call" "A Local channel was taken out of the way." ["LocalOne*", "LocalTwo*", "Success", "Id"];
     "BlindTransfer" "call" "A party sent the other elsewhere." ["Result", "Transferer*", "Transferee*", "Bridge*", "IsExternal", "Context", "Extension"];
-    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "OrigBridge*", "SecondTransferer*", "SecondBridge*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType", "DestBridgeUniqueid"];
+    "AttendedTransfer" "call" "A party connected two others." ["Result", "OrigTransferer*", "OrigBridge*", "SecondTransferer*", "SecondBridge*", "Transferee*", "TransferTarget*", "LocalOne*", "LocalTwo*", "IsExternal", "DestType", "DestBridgeUniqueid", "DestApp"];
     "ChanSpyStart" "call" "A channel begins to listen to another one." ["Spyer*", "Spyee*"];
     "ChanSpyStop" "call" "A channel listens to another one no more." ["Spyer*", "Spyee*"];
     "BridgeDestroy" "call" "A bridge is gone." ["Bridge*"];
@@ -480,9 +480,12 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 (Some(target), None) => (channel(m, "TransferTarget", target), "Bridge"),
                 (None, None) => (m, "App"),
             };
+            let app = (kind == "App")
+                .then(|| call::transfer_app(transferer, second.as_deref(), second_bridge.is_some()));
             m.field("IsExternal", yes_no(*external))
                 .field("DestType", kind)
                 .optional("DestBridgeUniqueid", stays.as_deref())
+                .optional("DestApp", app)
         }),
         Notice::SpyStart { spyer, spyee } => {
             Event::new("ChanSpyStart").with(|m| channel(channel(m, "Spyer", spyer), "Spyee", spyee))

@@ -295,10 +295,12 @@ fn attended(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
     put(&mut event, "transferee", transferee.as_deref().map(|of| view.channel(of)));
     put(&mut event, "transfer_target", target.as_deref().map(|of| view.channel(of)));
     let bridge = |of: &Option<call::BridgeSnapshot>| of.as_ref().map(|of| view.plain_bridge(of));
+    let app = call::transfer_app(transferer, second.as_deref(), second_bridge.is_some());
     let (first_bridge, second_bridge) = (bridge(first_bridge), bridge(second_bridge));
     put(&mut event, "transferer_first_leg_bridge", first_bridge);
     put(&mut event, "transferer_second_leg_bridge", second_bridge);
     put(&mut event, "destination_bridge", stays.as_deref().map(Value::from));
+    put(&mut event, "destination_application", (kind == "app").then(|| Value::from(app)));
     if let Some((one, two)) = link {
         put(&mut event, "destination_link_first_leg", Some(view.channel(one)));
         put(&mut event, "destination_link_second_leg", Some(view.channel(two)));

@@ -368,6 +368,7 @@ events! {
         may("transferer_first_leg_bridge", "Bridge", "The bridge in which it had been talking"),
         may("transferer_second_leg_bridge", "Bridge", "The bridge in which it asked"),
         may("destination_bridge", "string", "The bridge in which the others talk from here on"),
+        may("destination_application", "string", "The application that the other comes into"),
         may("destination_link_first_leg", "Channel", "One end of the link between two conferences"),
         may("destination_link_second_leg", "Channel", "The other end"),
         has("result", "string", "Success"),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::iax2::frame::Control;
 use ::iax2::machine::Refused;
 use base::{Cause, ChannelId, Digit};
-use call::{ChanState, Core, DeviceState, Indication, Request, Tech};
+use call::{ChanState, Core, DeviceState, Indication, Request, Tech, Transferring};
 use dialplan::{Inherit, Var};
 
 use super::config::Transfer;
@@ -142,10 +142,10 @@ impl Tech for IaxDriver {
         let sent = self.order(socket, |machine, out| machine.text(now, place, text.as_bytes(), out));
         matches!(sent, Some(Ok(())))
     }
-    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> Transferring {
         let now = core.now;
         let Some((socket, place)) = self.leg_of(core, channel).and_then(|leg| leg.place) else {
-            return false;
+            return Transferring::Failed;
         };
         let target = target.strip_prefix("IAX2/").unwrap_or(target);
         let (number, context) = match target.split_once('@') {
@@ -154,7 +154,10 @@ impl Tech for IaxDriver {
         };
         let sent: Option<Result<(), Refused>> =
             self.order(socket, |machine, out| machine.send_on(now, place, number.as_bytes(), context, out));
-        matches!(sent, Some(Ok(())))
+        match sent {
+            Some(Ok(())) => Transferring::Begun,
+            Some(Err(_)) | None => Transferring::Unsupported,
+        }
     }
     fn exchanged(&mut self, core: &Core, a: ChannelId, b: ChannelId) {
         for id in [a, b] {

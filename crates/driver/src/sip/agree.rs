@@ -29,12 +29,13 @@ impl SipDriver {
     pub(super) fn agree(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) -> bool {
         let Some(handle) = self.legs.by_dialog(dialog) else { return false };
         let (config, random) = (self.config.clone(), core.random());
+        let Some(asked) = self.stack.asked_by_invite(dialog) else { return false };
         let Some(leg) = self.legs.get_mut(handle) else { return false };
         leg.challenges += 1;
         if !leg.agreement.learn(&message.view()) || leg.challenges > CHALLENGES_MAX {
             return false;
         }
-        let mut headers = proofs(&config, leg, random);
+        let mut headers = proofs(&config, leg, &asked.uri, random);
         headers.extend(leg.agreement.verification());
         self.keep_agreement(handle);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();

@@ -310,7 +310,13 @@ impl SipDriver {
         let Some(dialog) = leg.dialog else { return false };
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return false };
         match by_update {
-            true => self.send_update(core, dialog, &timer).is_ok(),
+            // A refresh has a description, however it leaves.
+            true if self.stack.may_offer(dialog).is_err() => false,
+            true => {
+                let sdp = self.standing_offer(handle);
+                let body = Some(::sip::stack::Body::sdp(&sdp));
+                self.send_update_with(core, dialog, &timer, body).is_ok()
+            }
             false => self.send_reinvite(core, handle, &timer).is_ok(),
         }
     }

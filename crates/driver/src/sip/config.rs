@@ -322,6 +322,8 @@ pub struct Endpoint {
     pub allow_overlap: bool,
     /// Answer its OPTIONS without a challenge.
     pub unauthenticated_options: bool,
+    /// Challenges are answered only in calls that we placed, by hosts that are known to be its own (`outbound_auth_strict`).
+    pub guards_logins: bool,
     /// Take its calls without a challenge, and nothing else (`insecure_invite`).
     pub insecure_invite: bool,
     /// Context in which numbers that are too short are looked for; empty: the endpoint's own.

@@ -207,6 +207,15 @@ impl SipDriver {
             leg.moving.moves += u8::from(wanted.is_some());
         }
     }
+    /// Takes media that goes past us back from a peer whose pair is about to part, also from one who is to be hung up: its BYE
+    /// waits for the answer.
+    pub(crate) fn take_back(&mut self, core: &mut Core, handle: u64) {
+        let is_up = |leg: &&Leg| leg.stage == Stage::Up && leg.media.direct().is_some();
+        if self.legs.get(handle).filter(is_up).is_some() {
+            // What is in the way is over when the peer hears BYE.
+            self.tell_direct(core, handle, None).ok();
+        }
+    }
     /// Tells a leg's peer that it is held, or no longer (RFC 3264 §8.4).
     fn settle_hold(&mut self, core: &mut Core, handle: u64) {
         let is_alone = self.partner(core, handle).is_none();
@@ -379,6 +388,7 @@ impl SipDriver {
         for (handle, chose) in [(Some(handle), true), (partner, false)] {
             if let Some(leg) = handle.and_then(|handle| self.legs.get_mut(handle)) {
                 (leg.chose, leg.adapted) = (chose, None);
+                leg.turns = if chose { 0 } else { leg.turns };
             }
         }
     }

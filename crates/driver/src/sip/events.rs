@@ -4,8 +4,10 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
 use ::sip::header::MediaType;
-use ::sip::sdp::{FaxStream, Negotiated};
-use ::sip::stack::{Answer, Body, DialogId, End, Event, Failure, Flow, Incoming, ServerId, SubscriptionId};
+use ::sip::sdp::{FaxStream, Negotiated, fault};
+use ::sip::stack::{
+    Answer, Body, ClientId, DialogId, End, Event, Failure, Flow, Incoming, ServerId, SubscriptionId,
+};
 use ::sip::{HeaderName, Message, Method, OwnedMessage};
 use base::{Cause, Command, Digit, Plan};
 use call::{ChanEvent, Core, Notice};
@@ -111,16 +113,25 @@ impl SipDriver {
             }
             Event::Challenged { dialog, message } => self.challenged(core, dialog, &message),
             Event::Failed { dialog, failure } => self.failed(core, dialog, &failure),
-            Event::Response { request, status, .. }
+            Event::Response { request, status, message, .. }
                 if self.referrals.owns(request) && !matches!(status, 401 | 407) =>
             {
-                self.referral_answered(core, request, Some(status));
+                self.referral_answered(core, request, Some((status, &message)));
             }
             Event::Unanswered { request, .. } if self.referrals.owns(request) => {
                 self.referral_answered(core, request, None);
             }
-            Event::Response { request, dialog: Some(dialog), status: 401 | 407, message } => {
-                self.challenged_inside(core, dialog, request, &message);
+            Event::Response { request, dialog: Some(dialog), status: status @ (401 | 407), message } => {
+                match self.challenged_inside(core, dialog, request, &message) {
+                    Some(again) => self.asked_again(request, again),
+                    None if self.referrals.owns(request) => {
+                        self.referral_answered(core, request, Some((status, &message)));
+                    }
+                    None if self.updates.contains_key(&request) => {
+                        self.updated(core, request, Ok((status, &message)));
+                    }
+                    None => {}
+                }
             }
             Event::Response { request, status, message, .. } if self.updates.contains_key(&request) => {
                 if status >= 200 {
@@ -215,14 +226,7 @@ impl SipDriver {
             // The session goes on as it was.
             Event::ReinviteFailed { dialog, .. } => {
                 if let Some(handle) = self.legs.by_dialog(dialog) {
-                    self.fax_refused(core, handle);
-                    self.fax_stays(core, handle);
-                    self.direct_refused(core, handle);
-                    self.plan_passed(core, handle, false);
-                    if let Some(leg) = self.legs.get_mut(handle) {
-                        leg.media.lead(None);
-                    }
-                    self.tell_owed(core, handle);
+                    self.reinvite_refused(core, handle);
                 }
             }
             Event::Withdrawn { request, .. } => self.fax_withdrawn(request),
@@ -231,6 +235,24 @@ impl SipDriver {
         }
     }
 
+    /// The peer would not take a re-INVITE: the session goes on as it was.
+    pub(crate) fn reinvite_refused(&mut self, core: &mut Core, handle: u64) {
+        self.fax_refused(core, handle);
+        self.fax_stays(core, handle);
+        self.direct_refused(core, handle);
+        self.plan_passed(core, handle, false);
+        if let Some(leg) = self.legs.get_mut(handle) {
+            leg.media.lead(None);
+        }
+        self.tell_owed(core, handle);
+    }
+    /// A challenged request of ours inside a call is out once more, with a proof: what was awaited of it is awaited of this one.
+    fn asked_again(&mut self, request: ClientId, again: ClientId) {
+        if let Some(dialog) = self.updates.remove(&request) {
+            self.updates.insert(again, dialog);
+        }
+        self.referrals.asked_again(request, again);
+    }
     /// A message that cannot be read, which the stack has seen to: people learn which header, and why. Who sends many is
     /// not told of each.
     fn unread(&mut self, core: &mut Core, source: Flow, what: &str) {
@@ -265,6 +287,9 @@ impl SipDriver {
     /// 101 to 199 to our INVITE. A 183 means early audio even without a description, unless the endpoint says otherwise.
     fn progressed(&mut self, core: &mut Core, dialog: DialogId, status: u16, message: &OwnedMessage) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
+        if message.view().sdp().and_then(fault).is_some() {
+            return self.give_up_early(core, dialog, handle);
+        }
         let early = self.take_answer(core, handle, message, false);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         let channel = leg.channel;
@@ -319,6 +344,11 @@ impl SipDriver {
         let endpoint = leg.endpoint.clone();
         let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
         let view = message.view();
+        if let Some(fault) = view.sdp().and_then(fault) {
+            let line = format!("answer of '{}' cannot be used: {}", endpoint.name, fault.text());
+            core.log(call::Level::Notice, "chan_pjsip", &line);
+            return false;
+        }
         let agreed = match view.sdp().map(|sdp| leg.media.accept(sdp, &terms)) {
             None => return false,
             Some(Ok(agreed)) => agreed,
@@ -351,7 +381,9 @@ impl SipDriver {
         self.plan_passed(core, handle, false);
         let Some(leg) = self.legs.get(handle) else { return };
         if let Some(entry) = core.get_mut(channel) {
-            entry.formats = agreed.formats();
+            // Of those that an answer to us names one is used, but where both sides may differ.
+            let count = if leg.target.is_empty() || leg.endpoint.asymmetric_codec { usize::MAX } else { 1 };
+            entry.formats = agreed.formats().iter().take(count).collect();
         }
         // Nobody is told of a hold that nobody is to hear.
         if leg.endpoint.silent_hold {
@@ -403,8 +435,10 @@ impl SipDriver {
         let described = message.view().sdp().is_some();
         self.with_stack(core, |stack, _, out| stack.ack(dialog, None, out)).ok();
         let Some(handle) = self.legs.by_dialog(dialog) else {
-            // The channel went while the 200 was on its way.
-            self.with_stack(core, |stack, now, out| stack.bye(dialog, &[], now, out)).ok();
+            // The channel went while the 200 was on its way. A transferer ends his call himself.
+            if !self.is_referral_open(dialog) {
+                self.with_stack(core, |stack, now, out| stack.bye(dialog, &[], now, out)).ok();
+            }
             return;
         };
         self.direct_agreed(handle);
@@ -427,6 +461,9 @@ impl SipDriver {
         // An answer may have come with a reliable or early 183 and need not be repeated.
         let usable = good || ((!described || known) && leg.media.agreed().is_some());
         if first && !usable {
+            // It has answered, and that is all: the call counts as taken, and ends.
+            core.answered(channel);
+            core.push_event(channel, ChanEvent::Answered);
             return self.give_up(core, dialog, channel, "SIP 200 without a usable session");
         }
         if first {
@@ -441,6 +478,16 @@ impl SipDriver {
         }
         self.watch_session(handle);
         self.tell_owed(core, handle);
+    }
+    /// Withdraws a call of whose session nothing can be understood before it is answered.
+    fn give_up_early(&mut self, core: &mut Core, dialog: DialogId, handle: u64) {
+        let Some(leg) = self.legs.get(handle) else { return };
+        let (channel, name) = (leg.channel, leg.endpoint.name.clone());
+        let line = format!("call to '{name}' withdrawn: its description cannot be understood");
+        core.log(call::Level::Notice, "chan_pjsip", &line);
+        self.legs.unbind(dialog);
+        core.remote_hangup(channel, Cause::BEARERCAPABILITY_NOTAVAIL, "SIP 183 without a usable session");
+        self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
     }
     /// Ends an answered call whose session cannot be used.
     fn give_up(&mut self, core: &mut Core, dialog: DialogId, channel: base::ChannelId, source: &str) {
@@ -549,6 +596,12 @@ impl SipDriver {
     fn in_dialog(&mut self, core: &mut Core, dialog: DialogId, request: ServerId, message: &OwnedMessage) {
         let handle = self.legs.by_dialog(dialog);
         let method = message.view().method();
+        if handle.is_none()
+            && method == Method::Invite
+            && self.offered_at_rest(core, dialog, request, message)
+        {
+            return;
+        }
         let status = match (handle, method) {
             (None, _) => 481,
             (Some(handle), Method::Invite | Method::Update | Method::Prack) => {
@@ -601,6 +654,15 @@ impl SipDriver {
         }
         let fax = view.sdp().filter(|_| view.method() == Method::Invite).and_then(FaxStream::of);
         let foreign = super::inbound::foreign(&view);
+        if let Some(fault) = view.sdp().and_then(fault).filter(|_| foreign.is_none()) {
+            let source = leg.flow;
+            let warning = self.warning(source, fault);
+            let headers = [("Warning", warning.as_str())];
+            let answer = Answer::new(400).headers(&headers);
+            self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+            return;
+        }
+        let Some(leg) = self.legs.get_mut(handle) else { return };
         if let Some(fax) = fax.filter(|_| foreign.is_none()) {
             return self.fax_offered(core, handle, request, message, fax);
         }

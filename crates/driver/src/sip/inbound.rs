@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use ::sip::digest::Credentials;
 use ::sip::header::MediaType;
-use ::sip::sdp::Negotiated;
+use ::sip::sdp::{Fault, Negotiated, fault, video_offered};
 use ::sip::stack::{Accept, Answer, Body, Flow, Incoming, Refused};
 use ::sip::{HeaderName, Message, Method};
 use base::{Cause, ChannelId, Command, FormatId, FormatSet, Instant, StreamId};
 use call::security::{self, Attempt, Presence};
-use call::{ChanState, Core, Level, Location, NewChannel, Reach};
+use call::{ChanState, Core, Level, Location, MediaRefused, NewChannel, Reach};
 
 use super::config::{Config, Endpoint, Match, Rel100};
 use super::gate::Admitted;
@@ -502,6 +502,13 @@ impl SipDriver {
         let bind = self.bind(incoming.source.transport)?.clone();
         let (local, advertised) = self.media_address(&bind, endpoint, peer);
         let terms = Terms { config: &config, endpoint, signalling: peer };
+        if let Some(fault) = incoming.message.view().sdp().and_then(fault) {
+            let line = format!("offer of '{}' refused: {}", endpoint.name, fault.text());
+            core.log(Level::Notice, "chan_pjsip", &line);
+            let warning = self.warning(incoming.source, fault);
+            self.refuse(incoming, &Answer::new(400).headers(&[("Warning", &warning)]));
+            return None;
+        }
         let mut media = Media::new(core, endpoint, endpoint.allow, advertised);
         let stream = match media.open(core, local, &terms) {
             Ok(stream) => stream,
@@ -509,11 +516,20 @@ impl SipDriver {
                 let name = &endpoint.name;
                 let line = format!("no media for a call of '{name}': {why}");
                 core.log(Level::Error, "chan_pjsip", &line);
-                self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
+                // Without a port there is nothing to agree on; what is only too much now may be tried again.
+                if why == MediaRefused::NoPorts {
+                    self.refuse(incoming, &Answer::new(100));
+                    self.refuse(incoming, &Answer::new(488));
+                } else {
+                    self.refuse(incoming, &Answer::new(503).headers(&[("Retry-After", "5")]));
+                }
                 return None;
             }
         };
         self.in_hand.stream = Some(stream);
+        let may_see = endpoint.video.streams > 0;
+        let offer = incoming.message.view().sdp().filter(|_| may_see);
+        media.without_audio = offer.is_some_and(|offer| video_offered(offer, endpoint.video.formats));
         match incoming.message.view().sdp().map(|sdp| media.answer(sdp, &terms)) {
             None => Some((media, stream, None)),
             Some(Ok((_, agreed))) => Some((media, stream, Some(agreed))),
@@ -530,6 +546,10 @@ impl SipDriver {
         }
     }
 
+    /// What a refusal says of a description that cannot be understood (RFC 3261 §20.43).
+    pub(crate) fn warning(&self, source: Flow, fault: Fault) -> String {
+        format!("399 {} \"{}\"", self.own_host(source), fault.text())
+    }
     /// 200 to the INVITE that made this channel, with the identity of who answered.
     pub(crate) fn answer_leg(&mut self, core: &mut Core, handle: u64) {
         self.still(core, handle);

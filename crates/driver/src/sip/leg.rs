@@ -110,6 +110,8 @@ pub(crate) struct Leg {
     pub(crate) passes_with: Option<ChannelId>,
     /// For whose video its peer was offered some last, and how many streams that had.
     pub(crate) passes_asked: Option<(ChannelId, usize)>,
+    /// How often its streams have been turned after those of the other party, since its peer has offered anything.
+    pub(crate) turns: u8,
     /// The other party holds it, and its peer is to be told (`moh_passthrough`).
     pub(crate) to_be_held: bool,
     /// Where its media goes, and how that changes.
@@ -170,6 +172,7 @@ impl Leg {
             suits: base::FormatSet::EMPTY,
             passes_with: None,
             passes_asked: None,
+            turns: 0,
             to_be_held: false,
             moving: Default::default(),
             agreed_at: None,

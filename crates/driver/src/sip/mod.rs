@@ -35,6 +35,7 @@ mod publish;
 mod qualify;
 mod record;
 mod refer;
+mod referring;
 mod refusal;
 mod register;
 mod session;
@@ -375,6 +376,11 @@ impl SipDriver {
         {
             core.media(base::Command::Plan { stream, plan: Box::new(plan) });
             core.set_stream(channel, stream, format);
+        }
+        if let base::Event::Sends { stream, format } = event
+            && core.channel_of_stream(stream).is_none()
+        {
+            self.follow_passed(core, stream, format);
         }
         if let base::Event::PictureWanted { stream } = event
             && let Some(channel) = core.conference_camera(stream)

@@ -351,7 +351,7 @@ impl SipDriver {
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;
-        let strayed = self.strays(&endpoint, &route.uri);
+        let strayed = endpoint.guards_logins && self.strays(&endpoint, &route.uri);
         let inherited = request.requestor.map(|caller| ask::inherited_headers(core, caller));
         let leg = Leg {
             target: request_uri(&endpoint, route.uri),
@@ -714,13 +714,20 @@ impl SipDriver {
         Ok(())
     }
 
-    /// Answers a challenge to our INVITE with the endpoint's `outbound_auth`; only for what we asked, and not for ever.
+    /// Answers a challenge to an INVITE of ours with the endpoint's `outbound_auth`; only for what we asked, and not for ever.
     pub(crate) fn challenged(&mut self, core: &mut Core, dialog: DialogId, message: &OwnedMessage) {
         let Some(handle) = self.legs.by_dialog(dialog) else { return };
         let config = self.config.clone();
         let random = core.random();
+        let Some(asked) = self.stack.asked_by_invite(dialog) else { return };
         let Some(leg) = self.legs.get_mut(handle) else { return };
-        let logins = logins_of(&config, leg);
+        let is_up = leg.stage == Stage::Up;
+        if is_up && !asked.proves {
+            // Each re-INVITE is challenged anew.
+            (leg.authenticator, leg.challenges) = (::sip::digest::Authenticator::new(), 0);
+        }
+        let may_prove = !(is_up && leg.endpoint.guards_logins && leg.target.is_empty());
+        let logins = if may_prove { logins_of(&config, leg) } else { Vec::new() };
         leg.challenges += 1;
         let answer = leg.authenticator.challenged(&message.view(), &logins);
         if answer == AuthAnswer::GiveUp || leg.challenges > CHALLENGES_MAX {
@@ -730,6 +737,9 @@ impl SipDriver {
                 "chan_pjsip",
                 &format!("endpoint '{name}' challenged our call and no outbound_auth of it fits; add outbound_auth= with its realm"),
             );
+            if is_up {
+                return self.reinvite_refused(core, handle);
+            }
             if !self.by_another_target(core, handle) {
                 self.legs.unbind(dialog);
                 core.remote_hangup(channel, Cause::CALL_REJECTED, "SIP 401 Unauthorized");
@@ -737,33 +747,37 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.hang_up(dialog, 0, &[], now, out)).ok();
             return;
         }
-        let mut headers = proofs(&config, leg, random);
+        let mut headers = proofs(&config, leg, &asked.uri, random);
         leg.agreement.learn(&message.view());
         headers.extend(leg.agreement.verification());
         self.keep_agreement(handle);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).ok();
     }
-    /// Remembers a call that ends, if whoever answered it may challenge its BYE. Callers never get our logins.
+    /// Remembers a call that ends, if its peer may challenge our BYE.
     pub(crate) fn note_leaving(&mut self, dialog: DialogId, leg: &Leg) {
-        if leg.stage == Stage::Up && leg.authenticator.is_armed() && !leg.strayed {
+        let may_prove = match leg.endpoint.guards_logins {
+            true => leg.authenticator.is_armed() && !leg.target.is_empty(),
+            false => !leg.endpoint.outbound_auths.is_empty(),
+        };
+        if leg.stage == Stage::Up && may_prove && !leg.strayed {
             self.leaving.insert(dialog, leg.endpoint.clone());
         }
     }
-    /// A request of ours inside a call was challenged: it is sent once more with the endpoint's login, if we placed the
-    /// call.
+    /// A request of ours inside a call was challenged: it is sent once more with the endpoint's login; `None` when it is not.
     pub(crate) fn challenged_inside(
         &mut self,
         core: &mut Core,
         dialog: DialogId,
         request: ClientId,
         message: &OwnedMessage,
-    ) {
+    ) -> Option<ClientId> {
         let leg = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle));
         // Only a leg that we called has a target.
-        let called = leg.filter(|leg| !leg.target.is_empty() && !leg.strayed).map(|leg| leg.endpoint.clone());
-        let Some(endpoint) = self.leaving.remove(&dialog).or(called) else { return };
-        self.prove(core, request, message, &endpoint.outbound_auths);
+        let may_prove = |leg: &&Leg| !(leg.strayed || leg.endpoint.guards_logins && leg.target.is_empty());
+        let known = leg.filter(may_prove).map(|leg| leg.endpoint.clone());
+        let endpoint = self.leaving.remove(&dialog).or(known)?;
+        self.prove(core, request, message, &endpoint.outbound_auths)
     }
     /// Sends a request of ours once more that was challenged and proved nothing, with one of these auths; the new request.
     pub(crate) fn prove(
@@ -797,19 +811,19 @@ impl SipDriver {
     }
 }
 
-/// The logins that challenges to a call are answered with. Where the configuration does not send calls of this endpoint,
-/// a login without a realm of its own would be shown to anybody who asks.
+/// The logins that challenges to a call are answered with. Where somebody else has sent the call (3xx), or the configuration does
+/// not send calls of an endpoint whose logins are guarded, one without a realm would be shown to anybody who asks.
 fn logins_of<'a>(config: &'a Config, leg: &Leg) -> Vec<Login<'a>> {
     let mut logins = logins(config, &leg.endpoint.outbound_auths);
     logins.retain(|login| login.realm.is_some() || !leg.strayed);
     logins
 }
 
-/// The headers that prove an INVITE of this leg, as far as challenges are known.
-pub(crate) fn proofs(config: &Config, leg: &mut Leg, random: u64) -> Vec<(String, String)> {
+/// The headers that prove an INVITE of this leg to this URI, as far as challenges are known.
+pub(crate) fn proofs(config: &Config, leg: &mut Leg, uri: &[u8], random: u64) -> Vec<(String, String)> {
     let logins = logins_of(config, leg);
-    let (mut headers, target, cnonce) = (Vec::new(), leg.target.clone(), format!("{random:016x}"));
-    leg.authenticator.credentials(b"INVITE", target.as_bytes(), cnonce.as_bytes(), &logins, |name, value| {
+    let (mut headers, cnonce) = (Vec::new(), format!("{random:016x}"));
+    leg.authenticator.credentials(b"INVITE", uri, cnonce.as_bytes(), &logins, |name, value| {
         let name = String::from_utf8_lossy(HeaderName::as_bytes(name)).into_owned();
         headers.push((name, String::from_utf8_lossy(value).into_owned()));
     });

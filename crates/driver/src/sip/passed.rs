@@ -21,6 +21,10 @@ pub const VIDEO_STREAMS_MAX: u8 = VIDEO_SLOTS as u8;
 /// Streams of audio of one leg at most, whatever `max_audio_streams` says: the one that is served, and those beside it.
 pub const AUDIO_STREAMS_MAX: u8 = 1 + AUDIO_SLOTS as u8;
 
+/// How often the streams of one peer are turned after those of the other, until it offers something itself: two that answer
+/// otherwise than they are asked would go on for ever.
+const TURNS_MAX: u8 = 8;
+
 /// What is passed through goes on in the packets it came in; streams are looked after this often, milliseconds.
 const STEP_MS: u8 = 20;
 
@@ -49,6 +53,12 @@ pub(crate) struct Passed {
     is_agreed: bool,
     /// The peer has ended it: our offers leave it so.
     is_off: bool,
+    /// It is so because the other party has ended its own: it comes back with that.
+    is_ended: bool,
+    /// Which way it goes as our offers have it: as the other party's does, seen from here.
+    turned: Direction,
+    /// The format that the other party has changed to since the last agreement.
+    followed: Option<FormatId>,
     ssrc: u32,
     first_sequence: u16,
     first_timestamp: u32,
@@ -59,11 +69,23 @@ pub(crate) struct Passed {
 pub(crate) struct Said {
     formats: Vec<PassedFormat>,
     feedback: VideoFeedback,
+    /// Which way an offer of ours has it.
+    direction: Direction,
 }
 
 impl Said {
     /// Nothing: it is declined.
-    const NOTHING: Self = Self { formats: Vec::new(), feedback: VideoFeedback::ALL };
+    const NOTHING: Self =
+        Self { formats: Vec::new(), feedback: VideoFeedback::ALL, direction: Direction::SendRecv };
+}
+
+/// A direction as the other side of a stream has it.
+const fn reversed(direction: Direction) -> Direction {
+    match direction {
+        Direction::SendOnly => Direction::RecvOnly,
+        Direction::RecvOnly => Direction::SendOnly,
+        Direction::SendRecv | Direction::Inactive => direction,
+    }
 }
 
 impl Endpoint {
@@ -81,7 +103,7 @@ impl Endpoint {
 
 /// Formats of which nothing is said.
 fn plain(formats: impl Iterator<Item = FormatId>) -> Said {
-    Said { formats: formats.map(PassedFormat::plain).collect(), feedback: VideoFeedback::ALL }
+    Said { formats: formats.map(PassedFormat::plain).collect(), ..Said::NOTHING }
 }
 
 /// Keeps of what is wanted what an endpoint may have.
@@ -119,10 +141,18 @@ pub(crate) fn local(video: &[Option<Passed>]) -> Vec<LocalPassed<'_>> {
     video
         .iter()
         .map(|video| match video {
-            Some(Passed { said, port, .. }) => {
-                LocalPassed { formats: &said.formats, port: *port, feedback: said.feedback }
-            }
-            None => LocalPassed { formats: &[], port: 0, feedback: VideoFeedback::default() },
+            Some(Passed { said, port, turned, .. }) => LocalPassed {
+                formats: &said.formats,
+                port: *port,
+                feedback: said.feedback,
+                direction: *turned,
+            },
+            None => LocalPassed {
+                formats: &[],
+                port: 0,
+                feedback: VideoFeedback::default(),
+                direction: Direction::SendRecv,
+            },
         })
         .collect()
 }
@@ -135,18 +165,20 @@ impl Passed {
     /// The plan of the stream for an agreement; without one it sends nothing and takes nothing.
     fn plan(&self, media: &Media, agreed: Option<&NegotiatedPassed>, terms: &Terms<'_>) -> Plan {
         let first = agreed.map(|agreed| &agreed.formats).unwrap_or(&self.said.formats).first();
-        let format = first.map_or(FormatId::H264, |first| first.format);
+        let first = first.map_or(FormatId::H264, |first| first.format);
+        let payload_of = |format| agreed.and_then(|agreed| agreed.payload_of(format));
+        let format = self.followed.filter(|followed| payload_of(*followed).is_some()).unwrap_or(first);
         let plain = media.plan(None, terms);
         let mut rx = [None; MAX_RX_PAYLOADS];
-        let payloads = agreed.into_iter().flat_map(|agreed| agreed.receive).flatten();
-        for (entry, payload) in rx.iter_mut().zip(payloads) {
+        let payloads = agreed.iter().flat_map(|agreed| agreed.receive.iter().copied());
+        for (entry, (payload, format)) in rx.iter_mut().zip(payloads) {
             *entry = Some(RxPayload::Audio(payload, format));
         }
         Plan {
             remote: agreed.and_then(|agreed| agreed.remote),
             remote_rtcp: agreed.and_then(|agreed| agreed.remote_rtcp),
             format,
-            payload: agreed.map_or(0, |agreed| agreed.payload),
+            payload: payload_of(format).unwrap_or(0),
             ptime_ms: STEP_MS,
             rx,
             dtmf: DtmfMode::Signalling,
@@ -191,10 +223,7 @@ impl SipDriver {
         let Some(leg) = self.legs.get_mut(handle) else { return false };
         for (at, video) in leg.media.passed.iter_mut().enumerate() {
             let Some(video) = video else { continue };
-            let taken = taken.get(at).cloned().unwrap_or(Said::NOTHING);
-            // One who sends another format than the other party sends could not be seen.
-            let first = taken.formats.into_iter().take(1).collect();
-            video.said = Said { formats: first, feedback: taken.feedback };
+            video.said = taken.get(at).cloned().unwrap_or(Said::NOTHING);
         }
         true
     }
@@ -268,26 +297,58 @@ impl SipDriver {
         };
         self.open_passed(core, handle, wanted);
     }
-    /// The other party of a call shows what this leg's peer was not offered yet: it is, once. One that will have none keeps
-    /// the session as it is.
+    /// The other party of a call shows what this leg's peer was not offered yet, has ended what it showed, or has turned it: the
+    /// peer is offered the same, once. One that will have none keeps the session as it is.
     pub(crate) fn settle_passed(&mut self, core: &mut Core, handle: u64) {
-        let Some(partner) = self.partner(core, handle).and_then(|partner| self.legs.get(partner)) else {
-            return;
-        };
-        let other = partner.channel;
-        if partner.stage != Stage::Up || partner.fax.is_some() {
+        let Some(partner) = self.partner(core, handle) else { return };
+        let Some(other) = self.legs.get(partner).filter(|other| other.stage == Stage::Up) else { return };
+        if other.fax.is_some() {
             return;
         }
+        let whose = other.channel;
         let Some(leg) = self.legs.get(handle).filter(|leg| leg.stage == Stage::Up) else { return };
-        let (Some(dialog), Some(mut wanted)) = (leg.dialog, self.passed_of(core, other)) else { return };
-        let count = shown(&wanted);
-        let was_asked = leg.passes_asked.is_some_and(|(whose, streams)| whose == other && streams >= count);
-        if was_asked
-            || leg.fax.is_some()
+        let Some(dialog) = leg.dialog else { return };
+        if leg.fax.is_some()
             || leg.media.direct().is_some()
+            || leg.media.holds()
             || self.stack.may_offer(dialog).is_err()
         {
             return;
+        }
+        let before = leg.media.passed.clone();
+        let has_turned = self.turn_passed(handle, partner);
+        let added = self.passed_to_add(core, handle, whose);
+        if added.is_none() && !has_turned {
+            return;
+        }
+        let count = added.as_ref().map(|(count, _)| *count);
+        if let Some((_, wanted)) = added {
+            self.open_passed(core, handle, wanted);
+        }
+        let sent = self.send_reinvite(core, handle, &[] as &[(&str, String)]);
+        let Some(leg) = self.legs.get_mut(handle) else { return };
+        match (sent, count) {
+            (Ok(()), Some(count)) => leg.passes_asked = Some((whose, count)),
+            (Ok(()), None) => {}
+            (Err(_), _) => {
+                for (own, before) in leg.media.passed.iter_mut().zip(before) {
+                    if let (Some(own), Some(before)) = (own, before) {
+                        (own.is_off, own.is_ended) = (before.is_off, before.is_ended);
+                        own.turned = before.turned;
+                    }
+                }
+                self.plan_passed(core, handle, false);
+            }
+        }
+    }
+    /// What this leg's peer is to be offered of what another shows, with how many streams that has; `None`: nothing, or it was
+    /// asked already.
+    fn passed_to_add(&self, core: &Core, handle: u64, whose: ChannelId) -> Option<(usize, Vec<Said>)> {
+        let leg = self.legs.get(handle)?;
+        let mut wanted = self.passed_of(core, whose)?;
+        let count = shown(&wanted);
+        if leg.passes_asked.is_some_and(|(asked, streams)| asked == whose && streams >= count) {
+            return None;
         }
         for (slot, said) in wanted.iter_mut().enumerate() {
             // What it has ended itself it brings back itself.
@@ -296,21 +357,47 @@ impl SipDriver {
             }
         }
         let wanted = allowed(wanted, &leg.endpoint);
-        if shown(&wanted) == 0 {
-            return;
-        }
-        self.open_passed(core, handle, wanted);
-        match self.send_reinvite(core, handle, &[] as &[(&str, String)]) {
-            Ok(()) => {
-                if let Some(leg) = self.legs.get_mut(handle) {
-                    leg.passes_asked = Some((other, count));
-                }
-            }
-            Err(_) => self.plan_passed(core, handle, false),
-        }
+        (shown(&wanted) > 0).then_some((count, wanted))
     }
-    /// What a channel's peer has said of its video, of one that knows our answer already only what that takes; `None` when
-    /// it is a SIP call whose peer has said nothing yet. Of a channel of another technology what it shows.
+    /// Has our next offer to a leg's peer say of each stream what the other party has done with its own: ended it, brought it
+    /// back, or turned it (RFC 3264 §8.2, §8.4). Whether there is anything to say.
+    fn turn_passed(&mut self, handle: u64, partner: u64) -> bool {
+        let Some(other) = self.legs.get(partner) else { return false };
+        let Some(agreed) = other.media.agreed() else { return false };
+        let state = |slot: usize| {
+            // Of one that was never agreed on there is nothing to say.
+            other.media.passed.get(slot)?.as_ref().filter(|own| own.is_agreed)?;
+            Some(agreed.passed.get(slot).and_then(Option::as_ref).map(|theirs| reversed(theirs.direction)))
+        };
+        let states: Vec<_> = (0..other.media.passed.len()).map(state).collect();
+        // Whose peer has chosen last is followed, and follows nobody.
+        let follows = |leg: &&mut super::Leg| leg.turns < TURNS_MAX && !leg.chose;
+        let Some(leg) = self.legs.get_mut(handle).filter(follows) else { return false };
+        let now: Vec<Option<Direction>> = leg.media.agreed().map_or_else(Vec::new, |agreed| {
+            agreed.passed.iter().map(|own| own.as_ref().map(|own| own.direction)).collect()
+        });
+        let mut is_news = false;
+        for (slot, (own, state)) in leg.media.passed.iter_mut().zip(states).enumerate() {
+            let (Some(own), Some(state)) = (own.as_mut().filter(|own| own.is_agreed), state) else {
+                continue;
+            };
+            let stands = now.get(slot).copied().flatten();
+            match state {
+                None if !own.is_off => (own.is_off, own.is_ended, is_news) = (true, true, true),
+                Some(way) if own.is_ended => {
+                    (own.is_off, own.is_ended, own.turned, is_news) = (false, false, way, true);
+                }
+                Some(way) if !own.is_off && own.turned != way && stands != Some(way) => {
+                    (own.turned, is_news) = (way, true);
+                }
+                Some(_) | None => {}
+            }
+        }
+        leg.turns += u8::from(is_news);
+        is_news
+    }
+    /// What a channel's peer has said of its video; `None` when it is a SIP call whose peer has said nothing yet. Of a channel of
+    /// another technology what it shows.
     fn passed_of(&self, core: &Core, channel: ChannelId) -> Option<Vec<Said>> {
         let handle = core.get(channel).filter(|channel| channel.tech == self.tech_index).map(|c| c.handle);
         let leg = handle.and_then(|handle| self.legs.get(handle)).filter(|leg| leg.channel == channel);
@@ -320,11 +407,10 @@ impl SipDriver {
             return Some(if shown.is_empty() { Vec::new() } else { vec![plain(shown.iter())] });
         };
         let agreed = leg.media.agreed()?;
-        let is_settled = leg.is_settled();
         let said = |video: &Option<NegotiatedPassed>| {
             let Some(video) = video else { return Said::NOTHING };
-            let count = if is_settled { 1 } else { usize::MAX };
-            Said { formats: video.formats.iter().take(count).cloned().collect(), feedback: video.feedback }
+            let direction = reversed(video.direction);
+            Said { formats: video.formats.clone(), feedback: video.feedback, direction }
         };
         Some(agreed.passed.iter().map(said).collect())
     }
@@ -343,13 +429,16 @@ impl SipDriver {
             {
                 continue;
             }
-            let (random, more) = (core.random(), core.random());
+            let (random, more, turned) = (core.random(), core.random(), said.direction);
             let mut video = Passed {
                 stream: StreamId::new(0, 0),
                 port: 0,
                 said,
                 is_agreed: false,
                 is_off: false,
+                is_ended: false,
+                turned,
+                followed: None,
                 // The truncations take different bits of a random number.
                 ssrc: random as u32,
                 first_sequence: (more as u16) & 0x7fff,
@@ -374,6 +463,30 @@ impl SipDriver {
         let has_some = !ids.is_empty();
         core.set_passed(channel, ids);
         has_some
+    }
+    /// A stream that is passed through has come in another of the formats that were agreed on: its other party is sent that, where
+    /// it has agreed to it, too.
+    pub(crate) fn follow_passed(&mut self, core: &mut Core, stream: StreamId, format: FormatId) {
+        let slot_in = |leg: &super::Leg| {
+            let is_it = |passed: &Option<Passed>| passed.as_ref().is_some_and(|own| own.stream == stream);
+            leg.media.passed.iter().position(is_it)
+        };
+        let found = self.legs.handles().find_map(|handle| Some((handle, slot_in(self.legs.get(handle)?)?)));
+        let Some((handle, slot)) = found else { return };
+        let Some(partner) = self.partner(core, handle) else { return };
+        let config = self.config.clone();
+        let Some(leg) = self.legs.get_mut(partner) else { return };
+        let endpoint = leg.endpoint.clone();
+        let terms = Terms { config: &config, endpoint: &endpoint, signalling: leg.flow.remote.ip() };
+        let agreed = leg.media.agreed().and_then(|agreed| agreed.passed.get(slot)?.clone());
+        let Some(agreed) = agreed.filter(|agreed| agreed.payload_of(format).is_some()) else { return };
+        let Some(mut own) = leg.media.passed.get(slot).cloned().flatten() else { return };
+        own.followed = Some(format);
+        let plan = Box::new(own.plan(&leg.media, Some(&agreed), &terms));
+        core.media(Command::Plan { stream: own.stream, plan });
+        if let Some(place) = leg.media.passed.get_mut(slot) {
+            *place = Some(own);
+        }
     }
     /// A side asks for a whole picture in signalling (RFC 5168): so is the other side, when both have video, or whoever is
     /// seen in its conference.
@@ -436,14 +549,18 @@ impl SipDriver {
                 *slot = None;
                 continue;
             }
-            (video.is_agreed, video.is_off) = (true, agreed.is_none() && !is_fax);
+            (video.is_agreed, video.is_off, video.followed) = (true, agreed.is_none() && !is_fax, None);
+            video.is_ended &= agreed.is_none();
             let plan = Box::new(video.plan(&leg.media, agreed, &terms));
             core.media(Command::Plan { stream: video.stream, plan });
-            if let Some(first) = agreed.and_then(NegotiatedPassed::primary).filter(|_| is_settled) {
+            if let Some(agreed) = agreed.filter(|_| is_settled) {
                 // What follows in the session keeps to it.
-                let own = video.said.formats.iter().find(|own| own.format == first.format);
-                let fmtp = own.and_then(|own| own.fmtp.clone()).or_else(|| first.fmtp.clone());
-                video.said.formats = vec![PassedFormat { format: first.format, fmtp }];
+                let own = |format| video.said.formats.iter().find(|own| own.format == format);
+                let kept = agreed.formats.iter().map(|theirs| {
+                    let fmtp = own(theirs.format).and_then(|own| own.fmtp.clone());
+                    PassedFormat { format: theirs.format, fmtp: fmtp.or_else(|| theirs.fmtp.clone()) }
+                });
+                video.said.formats = kept.collect();
             }
         }
         leg.media.passed = streams;

@@ -1,28 +1,32 @@
 //! Transfers that phones ask for: REFER (RFC 3515), with Replaces (RFC 3891) when they have asked the target before, and
-//! what they are told of it; INVITE that replaces a call; and REFER of ours.
+//! what they are told of it; and INVITE that replaces a call.
 //!
 //! Where a phone sends somebody is text of a stranger: it is looked up in the dialplan as a dialled number is, and what a
 //! dialplan may put into a dial string is put together here from checked parts.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
-use ::sip::header::{Event as EventHeader, Replaces};
-use ::sip::stack::{Answer, Body, ClientId, DialogId, Header, Incoming, ServerId};
+use ::sip::header::Replaces;
+use ::sip::stack::{Answer, Body, ClientId, DialogId, Flow, Header, Incoming, ServerId};
 use ::sip::subscription::{Input, Notifier, Output, Reason, Standing};
 use ::sip::{HeaderName, Message, Method, NameAddr, OwnedMessage, Status, Uri};
 use base::{Cause, ChannelId, Instant};
 use call::parking::ParkWish;
-use call::{Advance, CelKind, ChanEvent, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
+use call::{Advance, CelKind, Core, Coupling, Exchange, Level, Location, Notice, Reach, StandIn};
 use dialplan::{Inherit, Var};
 
 use super::config::Endpoint;
 use super::inbound::Known;
-use super::leg::Stage;
+use super::leg::{Leg, Stage};
+use super::session::{Media, Terms};
 use super::{SipDriver, identity};
 
-/// Seconds in which a transferer is told how it goes: longer than anybody lets it ring.
-const TELL_SECONDS: u32 = 600;
+mod carried;
+
+/// Seconds in which a transferer is told how it goes: longer than anybody lets it ring, and a little less than the 202 says.
+const TELL_SECONDS: u32 = 599;
 /// How long after the REFER a transferer may end his call himself (RFC 5589 §6); after that he is sent BYE.
 const REST: Duration = Duration::from_secs(60);
 /// Extension for targets that only another server knows.
@@ -40,6 +44,21 @@ struct Referral {
     until: Instant,
 }
 
+/// A transferer who is left to end his call himself.
+struct Rest {
+    /// When he is sent BYE.
+    until: Instant,
+    /// What is left of his leg, once his channel is gone.
+    session: Option<Box<Session>>,
+}
+
+/// What an offer of a transferer is still answered from.
+struct Session {
+    endpoint: Rc<Endpoint>,
+    media: Media,
+    flow: Flow,
+}
+
 /// All REFERs of which somebody is still told, one a dialog.
 #[derive(Default)]
 pub(crate) struct Referrals {
@@ -49,19 +68,30 @@ pub(crate) struct Referrals {
     deadlines: BTreeSet<(Instant, DialogId)>,
     next: u64,
     /// REFERs of ours that have no final response.
-    ours: HashMap<ClientId, DialogId>,
-    /// Dialogs whose transferer has no channel any more, or will have none, and when he is sent BYE.
-    resting: BTreeMap<DialogId, Instant>,
+    pub(super) ours: HashMap<ClientId, DialogId>,
+    /// Dialogs whose transferer has no channel any more, or will have none.
+    resting: BTreeMap<DialogId, Rest>,
 }
 
 impl Referrals {
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let rest = self.resting.values().min().copied();
+        let rest = self.resting.values().map(|rest| rest.until).min();
         self.deadlines.first().map(|(at, _)| *at).into_iter().chain(rest).min()
     }
     /// Whether this is a NOTIFY of a REFER, or a REFER of ours.
     pub(crate) fn owns(&self, request: ClientId) -> bool {
         self.by_request.contains_key(&request) || self.ours.contains_key(&request)
+    }
+    /// A request has been sent once more.
+    pub(crate) fn asked_again(&mut self, request: ClientId, again: ClientId) {
+        if let Some(dialog) = self.ours.remove(&request) {
+            self.ours.insert(again, dialog);
+        }
+        let Some(dialog) = self.by_request.remove(&request) else { return };
+        self.by_request.insert(again, dialog);
+        if let Some(referral) = self.all.get_mut(&dialog) {
+            referral.out = Some(again);
+        }
     }
     fn forget(&mut self, dialog: DialogId) -> Option<Referral> {
         let referral = self.all.remove(&dialog)?;
@@ -139,7 +169,7 @@ impl SipDriver {
         // RFC 4488 §4: who does not want to be told says so, and hears that we comply.
         let silent = view
             .header(HeaderName::ReferSub)
-            .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"false"));
+            .is_some_and(|value| !value.trim_ascii().eq_ignore_ascii_case(b"true"));
         let asked = view.has(HeaderName::ReferSub);
         let nowhere = matches!(plan, Plan::Nowhere);
         let supported = endpoint.supported();
@@ -175,6 +205,15 @@ impl SipDriver {
         let token = self.referrals.next;
         match plan {
             Plan::Blind { to, transferee, external } => {
+                // Media that goes past us comes back before anybody is told anything.
+                let party = core.get(transferee).filter(|party| party.tech == self.tech_index);
+                let party = party.map(|party| party.handle);
+                self.legs
+                    .by_dialog(dialog)
+                    .into_iter()
+                    .chain(party)
+                    .for_each(|leg| self.take_back(core, leg));
+                self.pass_on(core, transferee, &view);
                 let said = (&*endpoint.context, &*refer_to, &*referred_by);
                 blind(core, (channel, transferee), &to, said, external);
                 core.request_goto(transferee, to);
@@ -183,6 +222,7 @@ impl SipDriver {
                 }
             }
             Plan::Park { to, transferee, arguments } => {
+                self.pass_on(core, transferee, &view);
                 let said = (&*endpoint.context, &*refer_to, &*referred_by);
                 blind(core, (channel, transferee), &to, said, None);
                 core.request_parking(ParkWish { parker: channel, parkee: transferee, arguments });
@@ -200,7 +240,8 @@ impl SipDriver {
             Plan::Nowhere => {}
         }
         if !nowhere {
-            self.referrals.resting.insert(dialog, core.now + REST);
+            let rest = Rest { until: core.now + REST, session: None };
+            self.referrals.resting.insert(dialog, rest);
         }
         if !silent {
             let outcome = if nowhere { 404 } else { 200 };
@@ -224,6 +265,9 @@ impl SipDriver {
         }
         let target = refer_to(message, self.config.ignore_user_options)?;
         let peer = peer_of(core, channel);
+        if peer.is_none() && carried::sends_to_voicemail(message) {
+            return Err(400);
+        }
         if let Some(replaces) = &target.replaces {
             let parsed = Replaces::parse(replaces.as_bytes()).ok_or(400_u16)?;
             let other = self.stack.find_dialog(parsed.call_id, parsed.to_tag, parsed.from_tag);
@@ -326,9 +370,8 @@ impl SipDriver {
             self.referrals.deadlines.remove(&(at, dialog));
             self.turn_referral(core, dialog, Input::Timeout);
         }
-        let over = |at: &Instant| *at <= core.now;
-        let rested: Vec<DialogId> =
-            self.referrals.resting.iter().filter(|(_, at)| over(at)).map(|(dialog, _)| *dialog).collect();
+        let over = self.referrals.resting.iter().filter(|(_, rest)| rest.until <= core.now);
+        let rested: Vec<DialogId> = over.map(|(dialog, _)| *dialog).collect();
         for dialog in rested {
             self.referrals.resting.remove(&dialog);
             // Whose channel is there still has a call.
@@ -377,19 +420,18 @@ impl SipDriver {
         }
     }
     /// A response to a NOTIFY of a REFER, or to a REFER of ours; `None` when none came.
-    pub(crate) fn referral_answered(&mut self, core: &mut Core, request: ClientId, status: Option<u16>) {
-        if status.is_some_and(|status| status < 200) {
+    pub(crate) fn referral_answered(
+        &mut self,
+        core: &mut Core,
+        request: ClientId,
+        answer: Option<(u16, &OwnedMessage)>,
+    ) {
+        if answer.is_some_and(|(status, _)| status < 200) || self.own_refer_answered(core, request, answer) {
             return;
         }
-        if let Some(dialog) = self.referrals.ours.remove(&request) {
-            // 2xx only says that the other side tries; NOTIFY tells how it comes out.
-            return match status {
-                Some(200..=299) => {}
-                status => self.transfer_over(core, dialog, status.unwrap_or(408)),
-            };
-        }
         let Some(dialog) = self.referrals.by_request.remove(&request) else { return };
-        self.turn_referral(core, dialog, status.map_or(Input::Unanswered, Input::Answered));
+        let input = answer.map_or(Input::Unanswered, |(status, _)| Input::Answered(status));
+        self.turn_referral(core, dialog, input);
     }
     /// The dialog of a transferer has ended: there is nobody to tell.
     pub(crate) fn referral_lost(&mut self, dialog: DialogId) {
@@ -399,6 +441,48 @@ impl SipDriver {
     /// The channel of a transferer goes. Whether its dialog stays, so that he is told all and ends it himself.
     pub(crate) fn is_referral_open(&self, dialog: DialogId) -> bool {
         self.referrals.resting.contains_key(&dialog)
+    }
+
+    /// The channel of a transferer has gone: this is left of his leg.
+    pub(crate) fn rest(&mut self, dialog: DialogId, leg: Box<Leg>) {
+        if let Some(rest) = self.referrals.resting.get_mut(&dialog) {
+            let Leg { endpoint, media, flow, .. } = *leg;
+            rest.session = Some(Box::new(Session { endpoint, media, flow }));
+        }
+    }
+    /// A re-INVITE of a transferer whose channel has gone: it is answered, and he is sent BYE when he has acknowledged that.
+    /// `false`: there is no such transferer.
+    pub(crate) fn offered_at_rest(
+        &mut self,
+        core: &mut Core,
+        dialog: DialogId,
+        request: ServerId,
+        message: &OwnedMessage,
+    ) -> bool {
+        let config = self.config.clone();
+        let rest = self.referrals.resting.get_mut(&dialog);
+        let Some(session) = rest.and_then(|rest| rest.session.as_mut()) else { return false };
+        let Session { endpoint, media, flow } = &mut **session;
+        let terms = Terms { config: &config, endpoint, signalling: flow.remote.ip() };
+        let described = match message.view().sdp() {
+            Some(offer) => media.answer(offer, &terms).map(|(sdp, _)| sdp),
+            None => Ok(media.offer(&terms)),
+        };
+        let supported = endpoint.supported();
+        match described {
+            Ok(sdp) => {
+                let headers = [("Supported", supported.as_str())];
+                let answer = Answer::new(200).headers(&headers).body(Body::sdp(&sdp));
+                self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+                self.referral_lost(dialog);
+                self.with_stack(core, |stack, now, out| stack.bye(dialog, &[], now, out)).ok();
+            }
+            Err(why) => {
+                let answer = Answer::new(why.status().code());
+                self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
+            }
+        }
+        true
     }
 
     /// An INVITE that replaces a call (RFC 3891 §3). `true`: it was one, and has been seen to.
@@ -474,30 +558,6 @@ impl SipDriver {
         }
     }
 
-    /// Transfers an answered call with REFER; [`ChanEvent::Transferred`] tells how it came out.
-    pub(crate) fn refer_out(&mut self, core: &mut Core, dialog: DialogId, target: &str) -> bool {
-        let target = format!("<{target}>");
-        let headers = [("Refer-To", target.as_str())];
-        let sent = self.with_stack(core, |stack, now, out| {
-            stack.request_inside(dialog, (Method::Refer, &headers, None), now, out)
-        });
-        sent.map(|request| self.referrals.ours.insert(request, dialog)).is_ok()
-    }
-    /// A NOTIFY inside a call: how a transfer of ours goes (RFC 3515 §2.4.5).
-    pub(crate) fn told(&mut self, core: &mut Core, dialog: DialogId, message: &Message<'_>) {
-        let event = message.header(HeaderName::Event).and_then(EventHeader::parse);
-        let about_refer = event.is_some_and(|event| event.package.eq_ignore_ascii_case(b"refer"));
-        let fragment = message.part("message", "sipfrag").filter(|_| about_refer);
-        let Some(status) = fragment.and_then(sipfrag) else { return };
-        if status >= 200 {
-            self.transfer_over(core, dialog, status);
-        }
-    }
-    fn transfer_over(&mut self, core: &mut Core, dialog: DialogId, status: u16) {
-        if let Some(leg) = self.legs.by_dialog(dialog).and_then(|handle| self.legs.get(handle)) {
-            core.push_event(leg.channel, ChanEvent::Transferred(status));
-        }
-    }
     /// Headers of an INVITE by which another server replaces a call there, from the channel's variables.
     pub(crate) fn replacing_headers(core: &Core, channel: ChannelId) -> Vec<(String, String)> {
         let value = |name: &str| {
@@ -674,7 +734,7 @@ fn refer_to(message: &Message<'_>, without_options: bool) -> Result<ReferTo, u16
     let address = NameAddr::parse(value).ok_or(400_u16)?;
     let uri = address.uri;
     if !uri.is_sip() {
-        return Err(416);
+        return Err(400);
     }
     let replaces = uri.header_fields().find(|(name, _)| name.eq_ignore_ascii_case(b"Replaces"));
     let replaces = replaces.map(|(_, value)| identity::text(&::sip::uri::percent_decode(value)));
@@ -695,31 +755,9 @@ fn plain_uri(uri: &Uri<'_>, user: &str) -> Option<String> {
     Some(format!("sip:{user}{at}{host}{port}"))
 }
 
-/// The status in a fragment of a response (RFC 3420).
-fn sipfrag(body: &[u8]) -> Option<u16> {
-    let line = core::str::from_utf8(body).ok()?.lines().next()?;
-    let status = line.strip_prefix("SIP/2.0 ")?.split(' ').next()?;
-    status.parse().ok().filter(|status| (100..700).contains(status))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rfc3420_2_a_fragment_tells_a_status() {
-        for (body, status) in [
-            (&b"SIP/2.0 200 OK\r\n"[..], Some(200)),
-            (b"SIP/2.0 486 Busy Here", Some(486)),
-            (b"SIP/2.0 100", Some(100)),
-            (b"SIP/2.0 99 x", None),
-            (b"INVITE sip:a@b SIP/2.0", None),
-            (b"", None),
-            (b"\xff\xfe", None),
-        ] {
-            assert_eq!(sipfrag(body), status, "{body:?}");
-        }
-    }
 
     #[test]
     fn a_target_that_could_mean_more_in_a_dial_string_is_none() {

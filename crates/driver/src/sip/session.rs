@@ -40,6 +40,8 @@ pub(crate) struct Media {
     lead: Option<FormatId>,
     /// Our next offer has all formats, also those that are not in use.
     offers_all: bool,
+    /// Its peer has offered video that is taken, so that there need be no audio.
+    pub(crate) without_audio: bool,
     /// Its streams that are passed through, by their slots.
     pub(crate) passed: Vec<Option<Passed>>,
     ssrc: u32,
@@ -73,6 +75,7 @@ impl Media {
             holds: false,
             lead: None,
             offers_all: false,
+            without_audio: false,
             passed: Vec::new(),
             // The truncations take different bits of a random number.
             ssrc: random as u32,
@@ -124,6 +127,7 @@ impl Media {
             use_remote_ptime: terms.endpoint.use_ptime,
             encryption: terms.endpoint.encryption,
             feedback: terms.endpoint.feedback,
+            without_audio: self.without_audio,
             owner: &terms.endpoint.sdp_owner,
             session_name: &terms.endpoint.sdp_session,
             ..Local::new(formats, self.advertised, self.port)

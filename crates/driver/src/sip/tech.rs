@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ::sip::stack::Body;
 use ::sip::{HeaderName, Method};
 use base::{Cause, ChannelId, Command, Digit, FormatSet, PlayId};
-use call::{Core, DeviceState, Indication, Request, Sending, Tech, TextMessage};
+use call::{Core, DeviceState, Indication, Request, Sending, Tech, TextMessage, Transferring};
 
 use super::config::Dtmf;
 use super::leg::Stage;
@@ -75,6 +75,7 @@ impl Tech for SipDriver {
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(handle) = core.get(channel).map(|c| c.handle) else { return };
         self.fax_leaves(core, handle);
+        self.take_back(core, handle);
         let unanswered = self.legs.get(handle).is_some_and(|leg| leg.stage == Stage::Ringing);
         let mut headers = if unanswered { self.refusal_headers(core, handle) } else { Vec::new() };
         let Some(leg) = self.legs.remove(handle) else { return };
@@ -87,7 +88,7 @@ impl Tech for SipDriver {
         self.note_charged(core, dialog, &leg);
         // A transferer is told how it goes before his call ends.
         if self.is_referral_open(dialog) {
-            return;
+            return self.rest(dialog, leg);
         }
         // A CANCEL tells phones that the call was not missed (RFC 3326 §3.1).
         let elsewhere = cause == Cause::ANSWERED_ELSEWHERE && leg.stage == Stage::Calling;
@@ -159,27 +160,11 @@ impl Tech for SipDriver {
     ) -> Result<(), &'static str> {
         self.advise(core, channel, advice)
     }
-    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> bool {
-        let Some(leg) = self.leg_of(channel, core) else { return false };
-        let Some(dialog) = leg.dialog else { return false };
-        let (stage, flow) = (leg.stage, leg.flow);
-        let target = target.strip_prefix("PJSIP/").or_else(|| target.strip_prefix("SIP/")).unwrap_or(target);
-        let is_uri = target.starts_with("sip:") || target.starts_with("sips:");
-        if stage == Stage::Up {
-            // A number is one of the other side's.
-            let target = if is_uri { target.to_owned() } else { uri_of(target, &flow.remote.to_string()) };
-            return self.refer_out(core, dialog, &target);
+    fn transfer(&mut self, core: &mut Core, channel: ChannelId, target: &str) -> Transferring {
+        match self.send_elsewhere(core, channel, target) {
+            Some(()) => Transferring::Begun,
+            None => Transferring::Failed,
         }
-        if stage != Stage::Ringing {
-            return false;
-        }
-        let contact = if is_uri { format!("<{target}>") } else { self.contact(flow, target) };
-        let answer = ::sip::stack::Answer::new(302);
-        let headers = [("Contact", contact.as_str())];
-        let sent = self
-            .with_stack(core, |stack, now, out| stack.answer(dialog, &answer.headers(&headers), now, out));
-        self.legs.unbind(dialog);
-        sent.is_ok()
     }
     fn message(&mut self, core: &mut Core, destination: &str, message: &TextMessage) -> Sending {
         self.send_message(core, destination, message)
@@ -372,13 +357,6 @@ fn shown(party: &::sip::NameAddr<'_>) -> String {
     }
 }
 
-/// A URI of a number at a host.
-fn uri_of(number: &str, host: &str) -> String {
-    let mut encoded = Vec::new();
-    ::sip::uri::percent_encode_user(number.as_bytes(), &mut encoded);
-    format!("sip:{}@{host}", String::from_utf8_lossy(&encoded))
-}
-
 /// The final status that refuses an INVITE with this cause. A plain hang-up before the answer is a decline.
 pub(super) fn refusal_status(cause: Cause) -> u16 {
     match cause {
@@ -518,7 +496,9 @@ impl SipDriver {
                 .nth(number.saturating_sub(1)),
             None => view.headers(HeaderName::from_bytes(name.as_bytes())).nth(number.saturating_sub(1)),
         };
-        Some(value.map(identity::text).unwrap_or_default())
+        // What a REFER has given it stands for its own.
+        let added = || ask::header_in(&leg.headers, name, number).map(str::to_owned);
+        Some(value.map(identity::text).or_else(added).unwrap_or_default())
     }
     /// `PJSIP_HEADER(add,name)=`, `(update,name)=`, `(remove,name)=`: in the INVITE of a channel that has not been called
     /// yet, and in our answers to one that has not been answered.

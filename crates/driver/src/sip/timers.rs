@@ -201,11 +201,12 @@ impl SipDriver {
         let Some(handle) = self.legs.by_dialog(dialog) else { return false };
         let config = self.config.clone();
         let random = core.random();
+        let Some(asked) = self.stack.asked_by_invite(dialog) else { return false };
         let Some(leg) = self.legs.get_mut(handle) else { return false };
         let Some(timer) = leg.timer.too_small(&message.view()) else { return false };
         let mut headers: Vec<(String, String)> =
             timer.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        headers.extend(super::outbound::proofs(&config, leg, random));
+        headers.extend(super::outbound::proofs(&config, leg, &asked.uri, random));
         headers.extend(leg.agreement.verification());
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         self.with_stack(core, |stack, now, out| stack.retry_invite(dialog, &headers, now, out)).is_ok()

@@ -248,7 +248,9 @@ fn a_login_is_shown_where_the_configuration_sends_the_call_and_elsewhere_for_its
         ("another host, its realm", "trunk/sip:1@203.0.113.66", "carrier", true),
         ("our host's name at another", "trunk/sip:1@198.51.100.7;maddr=203.0.113.66", "", false),
     ] {
-        let mut config = trunk(|trunk| trunk.outbound_auths = vec!["me".into()]);
+        let mut config = trunk(|trunk| {
+            (trunk.outbound_auths, trunk.guards_logins) = (vec!["me".into()], true);
+        });
         config.auths.insert("me".into(), Rc::new(auth(realm)));
         let mut lab = Lab::new(config);
         lab.dial(target).unwrap();

@@ -67,8 +67,11 @@ impl Pair {
             .iter()
             .map(|message| {
                 let who = if is_hers(message) { "alice" } else { "trunk" };
-                let said =
-                    if body(message).is_empty() { String::new() } else { format!(" {}", place(message)) };
+                let said = if !body(message).contains("m=audio ") {
+                    String::new()
+                } else {
+                    format!(" {}", place(message))
+                };
                 format!("{who} {}{said}", line(message))
             })
             .collect();
@@ -150,8 +153,48 @@ fn rfc3264_8_two_who_talk_are_told_each_others_address_and_their_streams_wait() 
     // Nothing more to say, whatever else happens in the calls.
     pair.alice.inside(&mut pair.lab, "OPTIONS", "", "");
     assert_eq!(pair.lines(), ["alice 200"]);
+    // Who is left is told of us first, and sent BYE when it has answered.
     pair.alice.inside(&mut pair.lab, "BYE", "", "");
-    assert_eq!(pair.lines(), ["alice 200", "trunk BYE"]);
+    let (sent, told) = pair.told();
+    assert_eq!(told, ["alice 200", "trunk INVITE ours"]);
+    pair.trunk.respond(&mut pair.lab, &sent[1], 200, "", &sdp(HOST, 4100, "0 101"));
+    let (sent, told) = pair.told();
+    assert_eq!(told, ["trunk ACK", "trunk BYE"]);
+    assert_eq!(header(&sent[1], "Reason"), "", "as the field says it then");
+    pair.lab.rest();
+}
+
+#[test]
+fn a_party_that_is_hung_up_in_the_midst_of_an_offer_is_sent_bye_whatever_it_answers() {
+    for (status, expected) in [
+        (200, &["trunk ACK", "trunk BYE"][..]),
+        (488, &["trunk ACK", "trunk BYE"]),
+        (491, &["trunk ACK", "trunk BYE"]),
+        (481, &["trunk ACK", "trunk BYE"]),
+        (0, &["trunk BYE"]),
+    ] {
+        let mut pair = pair(open_site()).settled();
+        pair.alice.inside(&mut pair.lab, "BYE", "", "");
+        let (sent, _) = pair.told();
+        match status {
+            0 => pair.lab.pass(Duration::from_secs(33)),
+            _ => pair.trunk.respond(&mut pair.lab, &sent[1], status, "", &sdp(HOST, 4100, "0 101")),
+        }
+        let told = pair.lines();
+        let told: Vec<_> = told.iter().filter(|told| !told.contains("INVITE")).collect();
+        assert_eq!(told[..expected.len().min(told.len())], *expected, "{status}");
+    }
+}
+
+#[test]
+fn rfc5589_6_media_comes_back_before_a_transferer_is_told_anything() {
+    let mut pair = pair(open_site()).settled();
+    pair.trunk.inside(&mut pair.lab, "REFER", "Refer-To: <sip:200@strowger>\r\n", "");
+    let (sent, told) = pair.told();
+    assert_eq!(told, ["alice INVITE ours", "trunk 202", "trunk INVITE ours", "trunk NOTIFY"]);
+    // His call is his to end, whatever else was asked of him.
+    pair.trunk.respond(&mut pair.lab, &sent[2], 200, "", &sdp(HOST, 4100, "0 101"));
+    assert_eq!(pair.lines(), ["trunk ACK"]);
 }
 
 #[test]
@@ -277,7 +320,7 @@ fn media_comes_back_when_the_two_part() {
     let (caller, to) =
         (pair.caller, Location { context: "phones".to_owned(), exten: "1".to_owned(), priority: 1 });
     pair.lab.with(|_, core| core.request_goto(caller, to));
-    assert_eq!(pair.lines(), ["alice INVITE ours", "trunk BYE"]);
+    assert_eq!(pair.lines(), ["alice INVITE ours", "trunk INVITE ours"]);
     assert_eq!(pair.lab.read(caller, "CHANNEL", "rtp,direct").as_deref(), Some("(null)"));
 }
 

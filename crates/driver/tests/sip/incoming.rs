@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use base::Cause;
-use call::Indication;
+use call::{Indication, Transferring};
 
 use crate::lab::{Lab, body, change, header, line, site};
 use crate::phone::{Phone, sdp};
@@ -130,7 +130,7 @@ fn an_endpoint_may_want_no_reasons() {
 #[test]
 fn rfc3261_21_calls_that_cannot_be_are_refused_and_leave_nothing() {
     let media = "v=0\r\no=- 1 1 IN IP4 1.2.3.4\r\ns=-\r\nc=IN IP4 1.2.3.4\r\nt=0 0\r\n";
-    let video = format!("{media}m=video 4000 RTP/AVP 96\r\n");
+    let video = format!("{media}m=video 4000 RTP/AVP 31\r\n");
     let gsm = format!("{media}m=audio 4000 RTP/AVP 3\r\n");
     let broken = "v=0\r\nm=audio\r\n".to_owned();
     for (name, number, headers, offer, status, header_name, value) in [
@@ -165,6 +165,24 @@ fn rfc3261_21_calls_that_cannot_be_are_refused_and_leave_nothing() {
             "406",
             "Accept",
             "",
+        ),
+        (
+            "RFC 4566 6: a dynamic number without a map",
+            "100",
+            "",
+            offer().replace("RTP/AVP 0", "RTP/AVP 97 0"),
+            "400",
+            "Warning",
+            "399 192.0.2.1 \"Missing SDP rtpmap for dynamic payload type (PJMEDIA_SDP_EMISSINGRTPMAP)\"",
+        ),
+        (
+            "RFC 4566 5: no address",
+            "100",
+            "",
+            offer().replace("c=IN", "x=IN"),
+            "400",
+            "Warning",
+            "399 192.0.2.1 \"Missing SDP connection line (PJMEDIA_SDP_EMISSINGCONN)\"",
         ),
         (
             "an extension nobody has",
@@ -351,16 +369,25 @@ fn rfc3261_13_2_1_a_call_without_offer_gets_ours_in_the_200_and_lives_by_the_ans
 
 #[test]
 fn an_unanswered_caller_can_be_sent_elsewhere() {
-    for (target, contact) in
-        [("200", "<sip:200@192.0.2.1:5060>"), ("PJSIP/sip:200@example.org", "<sip:200@example.org>")]
-    {
+    for (target, contact) in [
+        ("trunk", Some("<sip:trunk@198.51.100.7:5062>")),
+        ("PJSIP/trunk", Some("<sip:trunk@198.51.100.7:5062>")),
+        ("PJSIP/sip:200@example.org", Some("<sip:200@example.org>")),
+        ("sips:200@example.org", Some("<sips:200@example.org>")),
+        ("200", None),
+        ("bob", None),
+        ("http://example.org", None),
+    ] {
         let mut lab = Lab::new(site());
         let id = Phone::new("alice").invite(&mut lab, "100", &offer());
         let sent = lab.shard.with_tech(id, |tech, core| tech.transfer(core, id, target));
-        assert_eq!(sent, Some(true));
+        let expected = if contact.is_some() { Transferring::Begun } else { Transferring::Failed };
+        assert_eq!(sent, Some(expected), "{target}");
         lab.finish(id, Cause::NORMAL_CLEARING);
+        let Some(contact) = contact else { continue };
         let moved = lab.sent();
         assert_eq!((line(&moved).as_str(), header(&moved, "Contact").as_str()), ("302", contact));
+        assert_eq!(header(&moved, "Reason"), "Q.850;cause=0");
         lab.rest();
     }
 }

@@ -291,9 +291,74 @@ fn an_answer_without_a_session_ends_the_call() {
             assert_eq!(lab.plan().remote, "198.51.100.7:4000".parse().ok(), "{name}");
         } else {
             assert_eq!(lines, ["ACK", "BYE"], "{name}");
-            assert_eq!(lab.heard(), ["Hangup 58"], "{name}");
+            assert_eq!(lab.heard(), ["Answered", "Hangup 58"], "{name}: it has answered");
             lab.rest();
         }
+    }
+}
+
+#[test]
+fn rfc4566_5_a_call_of_whose_early_session_nothing_can_be_understood_is_withdrawn() {
+    for (name, from, to, is_withdrawn) in [
+        ("as it should be", "", "", false),
+        ("no map of a dynamic number", "RTP/AVP 0", "RTP/AVP 97 0", true),
+        ("no address", "c=IN IP4 198.51.100.7\r\n", "", true),
+        ("no owner", "o=", "x=", true),
+    ] {
+        let mut lab = Lab::new(site());
+        lab.dial("trunk").unwrap();
+        let invite = lab.sent();
+        let early = if from.is_empty() { answer() } else { answer().replace(from, to) };
+        Phone::new("trunk").respond(&mut lab, &invite, 183, "", &early);
+        let expected: &[&str] = if is_withdrawn { &["CANCEL"] } else { &[] };
+        assert_eq!(lab.lines(), expected, "{name}");
+        assert_eq!(lab.heard().last().is_some_and(|last| last == "Hangup 58"), is_withdrawn, "{name}");
+    }
+}
+
+#[test]
+fn rfc3261_22_2_every_request_of_a_session_proves_itself_with_the_endpoints_login() {
+    let challenge = "WWW-Authenticate: Digest realm=\"p\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
+    for (name, guards, proves) in [("anybody", false, true), ("guarded", true, false)] {
+        let mut config = site();
+        config.auths.insert("out".into(), config.auths["alice"].clone());
+        change(&mut config, "trunk", |trunk| {
+            (trunk.outbound_auths, trunk.guards_logins) = (vec!["out".into()], guards);
+        });
+        // Whatever host was dialled.
+        let mut lab = Lab::new(config);
+        lab.dial("trunk/sip:0301234@203.0.113.40").unwrap();
+        let invite = lab.sent();
+        let host = Phone::at("trunk", crate::lab::udp("203.0.113.40:5060"));
+        host.respond(&mut lab, &invite, 401, challenge, "");
+        let expected: &[&str] = if proves { &["ACK", "INVITE"] } else { &["ACK"] };
+        assert_eq!(lab.lines(), expected, "{name}");
+        // Whoever has begun the call.
+        let mut caller = Phone::new("trunk").call("in");
+        let id = caller.invite(&mut lab, "100", &answer());
+        lab.answer(id);
+        let ok = lab.sent();
+        caller.ack(&mut lab, &ok, "");
+        lab.with(|sip, core| call::Tech::write(sip, core, id, "PJSIP_SEND_SESSION_REFRESH", "", "invite"));
+        let again = lab.sent();
+        assert_eq!(line(&again), "INVITE");
+        caller.respond(&mut lab, &again, 401, challenge, "");
+        assert_eq!(line(&lab.sent()), "ACK", "{name}");
+        if proves {
+            let again = lab.sent();
+            assert!(
+                header(&again, "Authorization").contains("uri=\"sip:trunk@198.51.100.7:5062\""),
+                "{name}"
+            );
+            // Refused again: the session goes on as it was.
+            caller.respond(&mut lab, &again, 401, challenge, "");
+            assert_eq!(lab.lines(), ["ACK"]);
+        }
+        lab.finish(id, Cause::NORMAL_CLEARING);
+        let bye = lab.sent();
+        caller.respond(&mut lab, &bye, 401, challenge, "");
+        let expected: &[&str] = if proves { &["BYE"] } else { &[] };
+        assert_eq!(lab.lines(), expected, "{name}");
     }
 }
 
@@ -336,10 +401,12 @@ fn rfc3261_22_2_a_challenge_is_answered_once_with_the_endpoints_own_login() {
 }
 
 #[test]
-fn rfc3261_22_2_a_challenged_bye_is_sent_once_more_and_only_to_whom_we_called() {
+fn rfc3261_22_2_a_challenged_bye_is_sent_once_more_and_a_guarded_login_only_to_whom_we_called() {
     let mut config = site();
     config.auths.insert("out".into(), config.auths["alice"].clone());
-    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+    change(&mut config, "trunk", |trunk| {
+        (trunk.outbound_auths, trunk.guards_logins) = (vec!["out".into()], true);
+    });
     let mut lab = Lab::new(config);
     let challenge = "WWW-Authenticate: Digest realm=\"p\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
     let trunk = Phone::new("trunk");
@@ -670,10 +737,13 @@ fn an_endpoint_has_as_many_calls_as_its_limit_says_in_and_out_and_phones_of_one_
 }
 
 #[test]
-fn rfc3261_22_2_a_challenged_request_in_a_call_is_sent_once_more_and_only_to_whom_we_called() {
+fn rfc3261_22_2_a_challenged_request_in_a_call_is_sent_once_more_and_a_guarded_login_only_to_whom_we_called()
+{
     let mut config = site();
     config.auths.insert("out".into(), config.auths["alice"].clone());
-    change(&mut config, "trunk", |trunk| trunk.outbound_auths = vec!["out".into()]);
+    change(&mut config, "trunk", |trunk| {
+        (trunk.outbound_auths, trunk.guards_logins) = (vec!["out".into()], true);
+    });
     let mut lab = Lab::new(config);
     let challenge = "Proxy-Authenticate: Digest realm=\"p\",nonce=\"n\",algorithm=MD5,qop=\"auth\"\r\n";
     let say = |lab: &mut Lab, id| {

@@ -97,7 +97,7 @@ fn rfc3515_2_4_a_blind_transfer_is_told_step_by_step_and_the_transferer_ends_his
         assert_eq!(line(&lab.sent()), "202");
         assert_eq!(
             told(&mut lab, &alice),
-            ("active;expires=600".to_owned(), "SIP/2.0 100 Trying\r\n".to_owned())
+            ("active;expires=599".to_owned(), "SIP/2.0 100 Trying\r\n".to_owned())
         );
         assert_eq!(lab.lines(), [""; 0], "the call of the transferer stays until he knows");
         let goto = lab.shard.core.borrow().get(b).and_then(|channel| channel.goto.clone());
@@ -184,7 +184,7 @@ fn what_cannot_be_transferred_is_refused_and_the_call_goes_on() {
         ("RFC 3515 2.4.2: no Refer-To", "alice", true, "", "400"),
         ("two of them", "alice", true, "Refer-To: <sip:1@h>\r\nRefer-To: <sip:2@h>\r\n", "400"),
         ("no URI", "alice", true, "Refer-To: nonsense\r\n", "400"),
-        ("another scheme", "alice", true, "Refer-To: <http://h/>\r\n", "416"),
+        ("another scheme", "alice", true, "Refer-To: <http://h/>\r\n", "400"),
         ("nobody to send", "alice", false, "Refer-To: <sip:200@strowger>\r\n", "404"),
         ("allow_transfer=no", "bob", true, "Refer-To: <sip:200@strowger>\r\n", "603"),
         ("Replaces that is none", "alice", true, "Refer-To: <sip:200@h?Replaces=x>\r\n", "400"),
@@ -228,7 +228,7 @@ fn rfc3515_2_4_4_a_transfer_to_nowhere_is_accepted_and_told_and_the_call_goes_on
     let trying = lab.sent();
     for (name, value) in [
         ("Event", "refer"),
-        ("Subscription-State", "active;expires=600"),
+        ("Subscription-State", "active;expires=599"),
         ("Allow-Events", "message-summary, presence, dialog, refer"),
     ] {
         assert_eq!(header(&trying, name), value);
@@ -599,6 +599,70 @@ fn rfc3891_3_an_invite_replaces_a_call_as_its_state_allows() {
 }
 
 #[test]
+fn rfc5589_6_a_transferer_who_offers_again_is_answered_and_then_sent_bye() {
+    let mut lab = laboratory();
+    let mut alice = Phone::new("alice");
+    let a = incoming(&mut lab, &mut alice);
+    let (b, _) = outgoing(&mut lab, "trunk");
+    lab.talk(a, b);
+    alice.inside(&mut lab, "REFER", "Refer-To: <sip:200@strowger>\r\n", "");
+    assert_eq!(lab.lines(), ["202", "NOTIFY"]);
+    assert!(lab.shard.core.borrow().get(a).is_none(), "its channel is gone");
+    alice.inside(&mut lab, "INVITE", "", &sdp("198.51.100.7", 4000, OFFER));
+    let ok = lab.sent();
+    assert_eq!((line(&ok), body(&ok).contains("m=audio ")), ("200".to_owned(), true));
+    assert!(lab.lines().is_empty(), "not before it is acknowledged");
+    alice.ack(&mut lab, &ok, "");
+    assert_eq!(lab.lines(), ["BYE"]);
+}
+
+#[test]
+fn what_a_refer_carries_is_read_where_the_other_party_goes_on() {
+    for (name, headers, variable_name, wanted, reason, feature) in [
+        (
+            "what is asked for",
+            "X-Case: 7\r\nX-Other: 8\r\n",
+            "~HASH~TRANSFER_DATA~X-Case~",
+            ("X-C", "7"),
+            "",
+            "",
+        ),
+        ("everything", "X-Case: 7\r\n", "~HASH~TRANSFER_DATA~X-Case~", ("*", "7"), "", ""),
+        ("something else", "X-Case: 7\r\n", "~HASH~TRANSFER_DATA~X-Case~", ("Y", ""), "", ""),
+        ("nothing", "X-Case: 7\r\n", "~HASH~TRANSFER_DATA~X-Case~", ("", ""), "", ""),
+        ("to voicemail", "Diversion: <sip:30@h>;reason=send_to_vm\r\n", "x", ("", ""), "send_to_vm", ""),
+        ("quoted", "Diversion: <sip:30@h>;reason=\"SEND_TO_VM\"\r\n", "x", ("", ""), "send_to_vm", ""),
+        ("for another reason", "Diversion: <sip:30@h>;reason=user-busy\r\n", "x", ("", ""), "", ""),
+        (
+            "to voicemail by a key",
+            "X-Digium-Call-Feature: feature_send_to_vm\r\n",
+            "x",
+            ("", ""),
+            "",
+            "feature_send_to_vm",
+        ),
+    ] {
+        for transferer in ["alice", "trunk"] {
+            let mut lab = Lab::new(site());
+            lab.storyless = true;
+            let mut alice = Phone::new("alice");
+            let a = incoming(&mut lab, &mut alice);
+            let (b, mut trunk) = outgoing(&mut lab, "trunk");
+            lab.talk(a, b);
+            let (phone, other) = if transferer == "alice" { (&mut alice, b) } else { (&mut trunk, a) };
+            lab.with(|_, core| core.set_variable(other, "GET_TRANSFERRER_DATA", wanted.0));
+            phone.inside(&mut lab, "REFER", &format!("Refer-To: <sip:200@strowger>\r\n{headers}"), "");
+            assert_eq!(lab.lines()[0], "202", "{name}");
+            assert_eq!(variable(&lab, other, variable_name), wanted.1, "{name} by {transferer}");
+            let found = lab.shard.core.borrow().get(other).map(|c| c.redirecting.reason.clone());
+            assert_eq!(found.as_deref(), Some(reason), "{name} by {transferer}");
+            let read = lab.read(other, "PJSIP_HEADER", "read,X-Digium-Call-Feature");
+            assert_eq!(read.as_deref(), Some(feature), "{name} by {transferer}");
+        }
+    }
+}
+
+#[test]
 fn rfc3891_3_a_replaces_that_matches_nothing_or_is_none_is_refused() {
     for (replaces, status) in [
         ("Replaces: nobody;to-tag=1;from-tag=2\r\n", "481"),
@@ -617,24 +681,32 @@ fn rfc3891_3_a_replaces_that_matches_nothing_or_is_none_is_refused() {
 
 #[test]
 fn rfc3515_2_4_4_an_answered_call_is_sent_elsewhere_by_refer_and_its_story_hears_how_it_went() {
-    for (answer, fragment, expected) in [
-        (202, Some("SIP/2.0 200 OK"), Some(200)),
-        (202, Some("SIP/2.0 486 Busy Here"), Some(486)),
-        (202, Some("SIP/2.0 100 Trying"), None),
-        (202, None, None),
-        (405, None, Some(405)),
+    for (answer, more, fragment, expected) in [
+        (202, "", Some("SIP/2.0 200 OK"), Some(200)),
+        (202, "", Some("SIP/2.0 486 Busy Here"), Some(486)),
+        (202, "", Some("SIP/2.0 100 Trying"), None),
+        (202, "", None, None),
+        (202, "Refer-Sub: false\r\n", None, Some(200)),
+        (405, "", None, Some(405)),
     ] {
         let mut lab = Lab::new(site());
         let mut trunk = Phone::new("trunk");
         let id = incoming(&mut lab, &mut trunk);
-        let sent = lab.with(|sip, core| call::Tech::transfer(sip, core, id, "PJSIP/200"));
-        assert!(sent);
+        let sent = lab.with(|sip, core| call::Tech::transfer(sip, core, id, "PJSIP/trunk"));
+        assert_eq!(sent, call::Transferring::Begun);
         let refer = lab.sent();
-        assert_eq!(
-            (line(&refer), header(&refer, "Refer-To")),
-            ("REFER".to_owned(), "<sip:200@198.51.100.7:5062>".to_owned())
-        );
-        trunk.respond(&mut lab, &refer, answer, "", "");
+        assert_eq!(line(&refer), "REFER");
+        for (name, value) in [
+            ("Refer-To", "sip:trunk@198.51.100.7:5062"),
+            ("Referred-By", "<sip:100@strowger>"),
+            ("Event", "refer"),
+            ("Expires", "600"),
+            ("Accept", "message/sipfrag;version=2.0"),
+            ("Allow-Events", "message-summary, presence, dialog, refer"),
+        ] {
+            assert_eq!(header(&refer, name), value, "{name}");
+        }
+        trunk.respond(&mut lab, &refer, answer, more, "");
         if let Some(fragment) = fragment {
             let headers = "Event: refer\r\nSubscription-State: active\r\nContent-Type: message/sipfrag\r\n";
             trunk.inside(&mut lab, "NOTIFY", headers, fragment);

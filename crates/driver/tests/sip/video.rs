@@ -202,7 +202,7 @@ fn rfc3264_6_video_that_not_both_have_is_declined_with_port_0_and_the_call_goes_
 }
 
 #[test]
-fn who_is_answered_before_anybody_is_called_has_the_first_format_and_others_are_offered_that() {
+fn who_is_answered_before_anybody_is_called_has_all_common_formats_and_others_are_offered_those() {
     let mut lab = Lab::new(both(&[F::VP8, F::H264]));
     lab.storyless = true;
     let mut alice = Phone::new("alice");
@@ -211,7 +211,7 @@ fn who_is_answered_before_anybody_is_called_has_the_first_format_and_others_are_
     let ok = lab.sent();
     assert!(
         videos(&ok).starts_with(
-            "m=video 10004 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
+            "m=video 10004 RTP/AVP 97 98|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
         ),
         "{}",
         videos(&ok)
@@ -222,7 +222,7 @@ fn who_is_answered_before_anybody_is_called_has_the_first_format_and_others_are_
     let offered = videos(&lab.sent());
     assert!(
         offered.starts_with(
-            "m=video 10008 RTP/AVP 99|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
+            "m=video 10008 RTP/AVP 99 108|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
         ),
         "{offered}"
     );
@@ -410,7 +410,7 @@ fn rfc3264_8_1_video_that_one_side_adds_is_offered_to_the_other() {
         assert_eq!(line(&ok), "200");
         assert!(
             videos(&ok).starts_with(
-                "m=video 10006 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
+                "m=video 10006 RTP/AVP 97 98|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F|"
             ),
             "{}",
             videos(&ok)
@@ -419,7 +419,7 @@ fn rfc3264_8_1_video_that_one_side_adds_is_offered_to_the_other() {
         let invite = left(&mut pair.lab).1.expect("the other side is asked");
         assert!(
             videos(&invite).starts_with(
-                "m=video 10008 RTP/AVP 99|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
+                "m=video 10008 RTP/AVP 99 108|a=rtpmap:99 H264/90000|a=fmtp:99 profile-level-id=42801F|"
             ),
             "{}",
             videos(&invite)
@@ -504,6 +504,69 @@ fn who_is_alone_with_an_application_may_add_video_and_whoever_joins_later_is_ask
 }
 
 #[test]
+fn rfc3264_8_what_one_side_does_with_its_video_is_offered_to_the_other_as_seen_from_there() {
+    let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
+    let mut pair = Pair::new(both(&[F::H264]), &with(4000, CAMERA));
+    pair.answer(&with(4100, h264));
+    for (name, port, way, answered, offered, taken) in [
+        ("receives only", 5000, "recvonly", "sendonly", "recvonly", "sendonly"),
+        ("the same again", 5000, "recvonly", "sendonly", "", ""),
+        ("sends only", 5000, "sendonly", "recvonly", "sendonly", "recvonly"),
+        ("neither", 5000, "inactive", "inactive", "inactive", "inactive"),
+        ("both", 5000, "sendrecv", "sendrecv", "sendrecv", "sendrecv"),
+        ("ended", 0, "sendrecv", "0", "0", "0"),
+        ("brought back", 5000, "sendrecv", "sendrecv", "sendrecv", "sendrecv"),
+    ] {
+        let video = format!("{}a={way}\r\n", CAMERA.replace("5000", &port.to_string()));
+        pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, &video));
+        let ok = pair.lab.sent();
+        let says = |message: &OwnedMessage, way: &str| match way {
+            "0" => videos(message).starts_with("m=video 0 "),
+            way => {
+                videos(message).contains(&format!("a={way}|")) && !videos(message).starts_with("m=video 0 ")
+            }
+        };
+        assert!(line(&ok) == "200" && says(&ok, answered), "{name}: {}", videos(&ok));
+        pair.alice.ack(&mut pair.lab, &ok, "");
+        let invite = pair.lab.next().map(|(_, message)| message);
+        assert_eq!(invite.is_some(), !offered.is_empty(), "{name}");
+        let Some(invite) = invite else { continue };
+        assert!(line(&invite) == "INVITE" && says(&invite, offered), "{name}: {}", videos(&invite));
+        assert!(body(&invite).contains("a=sendrecv\r\nm=video"), "{name}: the sound goes on as it was");
+        let video = if taken == "0" { h264.replace("5100", "0") } else { format!("{h264}a={taken}\r\n") };
+        pair.trunk.respond(&mut pair.lab, &invite, 200, "", &with(4100, &video));
+        assert_eq!(pair.lab.lines(), ["ACK"], "{name}: that is all");
+    }
+}
+
+#[test]
+fn rfc3264_6_a_call_may_have_video_alone() {
+    for (name, audio, formats, status) in [
+        ("no audio", "", &[F::H264][..], "200"),
+        ("no audio in common", "m=audio 4000 RTP/AVP 3\r\n", &[F::H264], "200"),
+        ("nothing in common", "m=audio 4000 RTP/AVP 3\r\n", &[F::AV1], "488"),
+    ] {
+        let mut lab = Lab::new(both(formats));
+        lab.storyless = true;
+        let offer =
+            format!("v=0\r\no=- 1 1 IN IP4 {HOST}\r\ns=-\r\nc=IN IP4 {HOST}\r\nt=0 0\r\n{audio}{CAMERA}");
+        let mut alice = Phone::new("alice");
+        if status == "488" {
+            let answer = alice.ask(&mut lab, "INVITE", "sip:100@strowger", "", &offer);
+            assert_eq!(line(&answer), status, "{name}");
+            continue;
+        }
+        let caller = alice.invite(&mut lab, "100", &offer);
+        lab.answer(caller);
+        let ok = lab.sent();
+        let text = body(&ok).replace("\r\n", "|");
+        let declined = audio.replace("4000", "0").replace("\r\n", "|");
+        assert!(text.contains(&format!("t=0 0|{declined}m=video 10004 RTP/AVP 97|")), "{name}: {text}");
+        alice.ack(&mut lab, &ok, "");
+    }
+}
+
+#[test]
 fn video_that_a_side_has_ended_is_not_offered_to_it_again() {
     let h264 = "m=video 5100 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\n";
     let mut pair = Pair::new(both(&[F::H264]), &with(4000, CAMERA));
@@ -511,7 +574,14 @@ fn video_that_a_side_has_ended_is_not_offered_to_it_again() {
     pair.alice.inside(&mut pair.lab, "INVITE", "", &with(4000, &CAMERA.replace("5000", "0")));
     let ok = pair.lab.sent();
     pair.alice.ack(&mut pair.lab, &ok, "");
-    assert_eq!(pair.lab.lines(), [""; 0], "the other side's stays");
+    let invite = pair.lab.sent();
+    assert!(
+        line(&invite) == "INVITE" && videos(&invite).starts_with("m=video 0 RTP/AVP 99"),
+        "{}",
+        videos(&invite)
+    );
+    pair.trunk.respond(&mut pair.lab, &invite, 200, "", &with(4100, &h264.replace("5100", "0")));
+    assert_eq!(pair.lab.lines(), ["ACK"]);
     pair.alice.inside(&mut pair.lab, "INVITE", "", "");
     let offer = pair.lab.sent();
     assert!(videos(&offer).starts_with("m=video 0 "), "{}", videos(&offer));

@@ -1,7 +1,7 @@
 //! Any description, as an offer and as an answer. Oracle: our answer is a description with as many streams.
 #![no_main]
 
-use base::{FormatId, FormatSet, SrtpSuite};
+use base::{Direction, FormatId, FormatSet, SrtpSuite};
 use libfuzzer_sys::fuzz_target;
 use sip::sdp::{Encryption, Local, LocalPassed, Negotiator, Session, VideoFeedback, PassedFormat};
 
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let encryption = Some(encryption).filter(|_| bytes.len().is_multiple_of(2));
     let pictures: Vec<PassedFormat> = FormatId::VIDEO.iter().copied().map(PassedFormat::plain).collect();
-    let video = LocalPassed { formats: &pictures, port: 5000, feedback: VideoFeedback::ALL };
+    let video = LocalPassed { formats: &pictures, port: 5000, feedback: VideoFeedback::ALL, direction: Direction::SendRecv };
     let video = [video, LocalPassed { port: 5002, ..video }];
     let local = Local {
         encryption,

@@ -11,7 +11,8 @@ use core::net::SocketAddr;
 /// Under which a request is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransactionKey {
-    /// Branch, sent-by and method; for an ACK those of its INVITE (RFC 3261 §17.2.3).
+    /// Branch, sent-by, method and CSeq number; for an ACK those of its INVITE (RFC 3261 §17.2.3). The number, because there are
+    /// peers that make the Via of their next request out of the one that they got back.
     pub(crate) transaction: u128,
     /// From tag, Call-ID and CSeq of a request without To tag (RFC 3261 §8.2.2.2).
     pub(crate) merge: Option<u128>,
@@ -43,13 +44,13 @@ impl TransactionKey {
         let Some(via) = message.top_via() else { return 0 };
         let port = via.port.unwrap_or(0).to_be_bytes();
         let host = via.host.as_bytes();
+        let number = message.cseq().map_or(0, |cseq| cseq.number).to_be_bytes();
         if via.has_magic_cookie() {
             let branch = via.branch().unwrap_or_default();
-            return key.digest(&[b"3261", branch, host, &port, method.as_bytes()]);
+            return key.digest(&[b"3261", branch, host, &port, method.as_bytes(), &number]);
         }
         // RFC 2543 peers: all that an INVITE, its retransmission, its CANCEL and its ACK have in common. The To tag is
         // left out, because the ACK has one and the INVITE has none.
-        let number = message.cseq().map_or(0, |cseq| cseq.number).to_be_bytes();
         key.digest(&[
             b"2543",
             via.branch().unwrap_or_default(),

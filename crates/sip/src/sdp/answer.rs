@@ -89,7 +89,7 @@ pub struct Negotiated {
     pub remote_name: Option<(Box<str>, u16)>,
     /// RTP and RTCP share a port.
     pub rtcp_mux: bool,
-    /// What we may send, most preferred first; never empty.
+    /// What we may send, most preferred first; empty where the session has no audio.
     pub send: Vec<SendFormat>,
     /// What may arrive; entries after the last are `None`.
     pub receive: [Option<RxPayload>; MAX_RX_PAYLOADS],
@@ -232,12 +232,12 @@ impl Negotiator {
     fn answer_passed(
         &self,
         session: &Session<'_>,
-        served: usize,
+        served: Option<usize>,
         local: &Local<'_>,
     ) -> (Vec<Place>, Vec<Option<NegotiatedPassed>>) {
-        let mut places = places(session, Some(served));
+        let mut places = places(session, served);
         let mut agreed = Vec::new();
-        for (slot, index, stream) in slots(session, Some(served)) {
+        for (slot, index, stream) in slots(session, served) {
             if slot >= local.passed.len() {
                 continue;
             }
@@ -284,11 +284,14 @@ impl Negotiator {
             }
         }
         let Some((at, stream, common, secured)) = acceptable.or(plain) else {
+            if local.without_audio {
+                return Ok(self.answer_without_audio(&session, local, out));
+            }
             return flaw.map_or_else(|| self.answer_without_stream(&session, local, out), Err);
         };
         self.crypto = crypto;
         self.begin_as(&session);
-        let (places, passed) = self.answer_passed(&session, at, local);
+        let (places, passed) = self.answer_passed(&session, Some(at), local);
         self.places = places;
         self.protocol = stream.protocol.into();
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
@@ -325,6 +328,37 @@ impl Negotiator {
         {
             (self.id, self.version) = (id, version);
         }
+    }
+
+    /// A session may have video alone (RFC 3264 §6): its audio is declined, and goes nowhere.
+    fn answer_without_audio(
+        &mut self,
+        session: &Session<'_>,
+        local: &Local<'_>,
+        out: &mut Vec<u8>,
+    ) -> Negotiated {
+        self.begin_as(session);
+        let (places, passed) = self.answer_passed(session, None, local);
+        self.places = places;
+        let agreed = Negotiated {
+            remote: None,
+            remote_rtcp: None,
+            remote_name: None,
+            rtcp_mux: false,
+            send: Vec::new(),
+            receive: [None; MAX_RX_PAYLOADS],
+            ptime_ms: local.ptime_ms,
+            dtmf: None,
+            direction: Direction::Inactive,
+            held: false,
+            fmtp: None,
+            keys: None,
+            passed,
+        };
+        self.describe(local, &Content::Beside, out);
+        self.offered = None;
+        self.current = Some(agreed.clone());
+        agreed
     }
 
     /// A later offer may end all streams by port 0, and a session without streams goes on (RFC 3264 §8.2). One that wants
@@ -441,9 +475,11 @@ impl Negotiator {
             match (place, content) {
                 (Place::Served, Content::Audio(content)) => content.write(&self.protocol, local, &mut text),
                 (Place::Served, Content::Fax(terms)) => terms.write(local.port, &mut text),
-                (Place::Passed(stream), Content::Audio(_)) => stream.write(Some(local), &mut text),
+                (Place::Passed(stream), Content::Audio(_) | Content::Beside) => {
+                    stream.write(Some(local), &mut text);
+                }
                 (Place::Passed(stream), Content::Fax(_) | Content::Ended) => stream.write(None, &mut text),
-                (Place::Served, Content::Ended) => {
+                (Place::Served, Content::Ended | Content::Beside) => {
                     text.extend_from_slice(b"m=audio 0 ");
                     push_clean(&mut text, &self.protocol);
                     text.extend_from_slice(b" 0\r\n");
@@ -564,8 +600,10 @@ pub(super) fn secured(
 fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
     let line = |stream: &Stream<'_>| {
         let formats = if stream.formats.is_empty() { b"0" } else { stream.formats };
-        // A separator that cannot be part of any of the three keeps them apart.
-        [stream.kind, b"\n", stream.protocol, b"\n", formats].concat().into()
+        // A separator that cannot be part of any of them keeps them apart. The address of a line that is declined already is
+        // said again, too.
+        let own = if stream.port == 0 { stream.connection_line().unwrap_or_default() } else { b"" };
+        [stream.kind, b"\n", stream.protocol, b"\n", formats, b"\n", own].concat().into()
     };
     let place = |(at, stream)| if Some(at) == audio { Place::Served } else { Place::Declined(line(stream)) };
     session.streams.iter().enumerate().map(place).collect()
@@ -574,20 +612,28 @@ fn places(session: &Session<'_>, audio: Option<usize>) -> Vec<Place> {
 /// A declined stream keeps kind, protocol and formats, and says port 0 (RFC 3264 §6).
 pub(super) fn push_declined(text: &mut Vec<u8>, line: &[u8]) {
     let (kind, rest) = split_once(line, b'\n');
-    let (protocol, formats) = split_once(rest.unwrap_or_default(), b'\n');
+    let (protocol, rest) = split_once(rest.unwrap_or_default(), b'\n');
+    let (formats, connection) = split_once(rest.unwrap_or_default(), b'\n');
     text.extend_from_slice(b"m=");
     push_clean(text, kind);
     text.extend_from_slice(b" 0 ");
     push_clean(text, protocol);
     text.push(b' ');
-    push_clean(text, formats.unwrap_or_default());
+    push_clean(text, formats);
     text.extend_from_slice(b"\r\n");
+    if let Some(connection) = connection.filter(|connection| !connection.is_empty()) {
+        text.extend_from_slice(b"c=");
+        push_clean(text, connection);
+        text.extend_from_slice(b"\r\n");
+    }
 }
 
 /// What the stream that is served carries.
 enum Content<'a> {
     Audio(Audio<'a>),
     Fax(&'a FaxTerms),
+    /// Nothing; what is passed through beside it goes on.
+    Beside,
     /// Nothing: it ends.
     Ended,
 }

@@ -57,6 +57,8 @@ pub struct Local<'a> {
     pub encryption: Option<Encryption<'a>>,
     /// Profiles with feedback; `None`: our offers are without, and those with it are answered in theirs.
     pub feedback: Option<Feedback>,
+    /// A session may do without the audio: the offer has video that is taken.
+    pub without_audio: bool,
     /// Our sides of the streams that are passed through, by their slots; further ones are declined.
     pub passed: &'a [LocalPassed<'a>],
     /// User name in `o=`.
@@ -89,6 +91,7 @@ impl<'a> Local<'a> {
             direction: Direction::SendRecv,
             encryption: None,
             feedback: None,
+            without_audio: false,
             passed: &[],
             owner: "-",
             session_name: "Strowger",

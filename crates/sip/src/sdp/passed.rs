@@ -5,7 +5,7 @@
 use core::net::SocketAddr;
 use std::io::Write as _;
 
-use base::{AUDIO_SLOTS, Direction, FormatId, SrtpKeys, VIDEO_SLOTS};
+use base::{AUDIO_SLOTS, Direction, FormatId, FormatSet, SrtpKeys, VIDEO_SLOTS};
 
 use super::answer::{family, is_rtp, is_secure, push_declined, reach, rtcp_address, secured, write_rtpmap};
 use super::crypto::{Crypto, Line, write_keys};
@@ -143,6 +143,8 @@ pub struct LocalPassed<'a> {
     pub port: u16,
     /// What we say that we understand, as far as the peer does.
     pub feedback: VideoFeedback,
+    /// Which way it goes as our offers have it; while we hold the peer that comes first.
+    pub direction: Direction,
 }
 
 /// What offer and answer agreed on for a stream that is passed through.
@@ -156,10 +158,10 @@ pub struct NegotiatedPassed {
     pub rtcp_mux: bool,
     /// The formats that both have, with what the peer says of them. The first one is sent; never empty.
     pub formats: Vec<PassedFormat>,
-    /// Payload type of the first one towards the peer.
-    pub payload: u8,
-    /// Payload types under which it may come.
-    pub receive: [Option<u8>; 2],
+    /// Payload types towards the peer, one for each of the formats.
+    pub payloads: Vec<u8>,
+    /// Payload types under which they may come.
+    pub receive: Vec<(u8, FormatId)>,
     /// Which way it flows, from our side.
     pub direction: Direction,
     /// The peer wants none: `sendonly`, `inactive` or `c=0.0.0.0`.
@@ -175,6 +177,20 @@ impl NegotiatedPassed {
     pub fn primary(&self) -> Option<&PassedFormat> {
         self.formats.first()
     }
+    /// The payload type towards the peer of one of the formats.
+    pub fn payload_of(&self, format: FormatId) -> Option<u8> {
+        let mut both = self.formats.iter().zip(&self.payloads);
+        both.find(|(own, _)| own.format == format).map(|(_, payload)| *payload)
+    }
+}
+
+/// Whether an offer has video that is not declined, in one of these formats.
+pub fn video_offered(offer: &[u8], formats: FormatSet) -> bool {
+    let Some(session) = Session::parse(offer) else { return false };
+    session.streams.iter().filter(|stream| stream.port != 0).any(|stream| {
+        Kind::of_stream(stream) == Some(Kind::Video)
+            && offered_video(stream, &[]).iter().any(|(_, found)| formats.contains(found.format))
+    })
 }
 
 /// Which slots ([`VIDEO_SLOTS`], then [`AUDIO_SLOTS`]) an offer has streams for that it does not decline, when its first audio is the one that is served.
@@ -205,6 +221,8 @@ pub(super) struct PassedPlace {
     direction: Direction,
     rtcp_mux: bool,
     feedback: VideoFeedback,
+    /// For how many of the formats the feedback is said: an answer knows that of the first.
+    fed: usize,
     keys: Vec<Line>,
     /// The network's edge is asked to take part in the encryption.
     to_edge: bool,
@@ -222,6 +240,7 @@ impl PassedPlace {
             direction: Direction::SendRecv,
             rtcp_mux: false,
             feedback: VideoFeedback::default(),
+            fed: 0,
             keys: Vec::new(),
             to_edge: false,
         }
@@ -248,7 +267,9 @@ impl PassedPlace {
         for (payload, format) in &self.said {
             keep(&mut self.used, *payload, format.format);
         }
-        (self.direction, self.rtcp_mux, self.feedback) = (local.direction, local.rtcp_mux, own.feedback);
+        let direction = if local.direction == Direction::SendRecv { own.direction } else { local.direction };
+        (self.direction, self.rtcp_mux, self.feedback) = (direction, local.rtcp_mux, own.feedback);
+        self.fed = self.said.len();
         self.keys = self.crypto.offer(local.encryption.as_ref().filter(|_| !is_plain)).to_vec();
         self.to_edge = local.encryption.is_some_and(|wanted| wanted.to_edge);
     }
@@ -274,21 +295,28 @@ impl PassedPlace {
         if !local.prefer_remote {
             common.sort_by_key(|(_, format)| rank(format.format));
         }
-        let (payload, first) = common.first()?.clone();
+        let first = common.first().map(|(payload, _)| *payload)?;
         let secured = secured(&mut self.crypto, stream, local).ok()?;
         let (line, keys) = secured.unzip();
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
-        let mut agreed = agree(session, stream, local, rtcp_mux);
-        agreed.formats = common.into_iter().map(|(_, format)| format).collect();
-        (agreed.payload, agreed.receive) = (payload, [Some(payload), None]);
-        agreed.feedback = VideoFeedback::of(stream, payload);
+        let mut agreed = agree(session, stream, local.direction, rtcp_mux);
+        agreed.payloads = common.iter().map(|(payload, _)| *payload).collect();
+        agreed.receive = common.iter().map(|(payload, format)| (*payload, format.format)).collect();
+        agreed.feedback = VideoFeedback::of(stream, first);
         agreed.keys = keys.map(Box::new);
-        keep(&mut self.used, payload, first.format);
-        let ours = rank(first.format).and_then(|rank| own.formats.get(rank)?.fmtp.clone());
-        self.said = vec![(payload, PassedFormat { format: first.format, fmtp: ours.or(first.fmtp) })];
+        for (payload, format) in &common {
+            keep(&mut self.used, *payload, format.format);
+        }
+        let ours = |format: FormatId| rank(format).and_then(|rank| own.formats.get(rank)?.fmtp.clone());
+        let said = |(payload, theirs): &(u8, PassedFormat)| {
+            let fmtp = ours(theirs.format).or_else(|| theirs.fmtp.clone());
+            (*payload, PassedFormat { format: theirs.format, fmtp })
+        };
+        self.said = common.iter().map(said).collect();
+        agreed.formats = common.into_iter().map(|(_, format)| format).collect();
         self.protocol = stream.protocol.into();
         (self.direction, self.rtcp_mux) = (agreed.direction, rtcp_mux);
-        self.feedback = own.feedback.and(agreed.feedback);
+        (self.feedback, self.fed) = (own.feedback.and(agreed.feedback), 1);
         (self.keys, self.to_edge) = (line.into_iter().collect(), false);
         Some((self, agreed))
     }
@@ -307,20 +335,23 @@ impl PassedPlace {
             .into_iter()
             .filter_map(|(payload, theirs)| Some((payload, ours(theirs.format)?.0, theirs)))
             .collect();
-        let (payload, own_payload) = both.first().map(|(payload, own, _)| (*payload, *own))?;
+        let first = both.first().map(|(payload, ..)| *payload)?;
         let keys = self.crypto.accept(stream).ok()?;
         let must = self.crypto.is_offered() && local.encryption.is_some_and(|wanted| !wanted.optimistic);
         if keys.is_none() && (must || is_secure(stream.protocol)) {
             return None;
         }
         let rtcp_mux = local.rtcp_mux && stream.attribute(b"rtcp-mux").is_some();
-        let mut agreed = agree(session, stream, local, rtcp_mux);
-        agreed.payload = payload;
-        // Some peers send under the number of their answer instead of that of our offer.
-        let other =
-            Some(payload).filter(|p| *p != own_payload && self.said.iter().all(|(said, _)| said != p));
-        agreed.receive = [Some(own_payload), other];
-        agreed.feedback = VideoFeedback::of(stream, payload).and(self.feedback);
+        let mut agreed = agree(session, stream, self.direction, rtcp_mux);
+        agreed.payloads = both.iter().map(|(payload, ..)| *payload).collect();
+        agreed.receive = both.iter().map(|(_, own, format)| (*own, format.format)).collect();
+        // Some peers send under the numbers of their answer instead of those of our offer.
+        for (payload, _, format) in &both {
+            if self.said.iter().all(|(said, _)| said != payload) {
+                agreed.receive.push((*payload, format.format));
+            }
+        }
+        agreed.feedback = VideoFeedback::of(stream, first).and(self.feedback);
         agreed.formats = both.into_iter().map(|(_, _, format)| format).collect();
         agreed.keys = keys.map(Box::new);
         Some(agreed)
@@ -365,7 +396,7 @@ impl PassedPlace {
             }
             super::answer::push_longest(self.said.iter().map(|(_, said)| said.format), text);
         }
-        for (payload, _) in self.said.iter().filter(|_| self.kind() == Kind::Video) {
+        for (payload, _) in self.said.iter().take(self.fed).filter(|_| self.kind() == Kind::Video) {
             for (_, name) in self.feedback.rows().iter().filter(|(understood, _)| *understood) {
                 write!(text, "a=rtcp-fb:{payload} {name}\r\n").ok();
             }
@@ -384,15 +415,15 @@ fn keep(used: &mut Vec<(u8, FormatId)>, payload: u8, format: FormatId) {
 }
 
 /// What can be said of a stream without looking at its formats.
-fn agree(session: &Session<'_>, stream: &Stream<'_>, local: &Local<'_>, rtcp_mux: bool) -> NegotiatedPassed {
-    let reach = reach(session, stream, local.direction);
+fn agree(session: &Session<'_>, stream: &Stream<'_>, wanted: Direction, rtcp_mux: bool) -> NegotiatedPassed {
+    let reach = reach(session, stream, wanted);
     NegotiatedPassed {
         remote: reach.remote,
         remote_rtcp: if rtcp_mux { reach.remote } else { rtcp_address(stream, reach.remote) },
         rtcp_mux,
         formats: Vec::new(),
-        payload: 0,
-        receive: [None; 2],
+        payloads: Vec::new(),
+        receive: Vec::new(),
         direction: reach.direction,
         held: reach.held,
         feedback: VideoFeedback::default(),

@@ -69,6 +69,9 @@ pub(super) struct Call {
     pub(super) withdraw: bool,
     /// The driver has hung up while an ACK was still due: BYE when it has come (§15).
     pub(super) bye_when_acked: bool,
+    /// The driver has hung up while a re-INVITE of ours was out: BYE when that is answered and acknowledged, and then at the
+    /// latest.
+    pub(super) bye_when_answered: Option<Instant>,
     /// Headers of a CANCEL or BYE that has to wait.
     pub(super) held_headers: Vec<(String, String)>,
     /// Headers of every request of ours in the dialog, ACK and CANCEL excepted.
@@ -111,6 +114,7 @@ impl Call {
             unacked: None,
             withdraw: false,
             bye_when_acked: false,
+            bye_when_answered: None,
             held_headers: Vec::new(),
             standing_headers: Vec::new(),
             withdrawal: Vec::new(),
@@ -134,7 +138,8 @@ impl Call {
             Phase::Calling | Phase::Canceling | Phase::Ringing | Phase::Confirmed | Phase::Ending => None,
         };
         let unacked = self.unacked.as_ref().map(|unacked| unacked.repeat_at.min(unacked.give_up_at));
-        [phase, unacked, self.refresh_at, self.retry_at, self.reliable.deadline()].into_iter().flatten().min()
+        let own = [phase, unacked, self.refresh_at, self.retry_at, self.reliable.deadline()];
+        own.into_iter().chain([self.bye_when_answered]).flatten().min()
     }
 
     /// An INVITE client transaction has ended: no 2xx can come from it any more, so that its ACK is not needed.

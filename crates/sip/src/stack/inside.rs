@@ -97,7 +97,8 @@ impl Stack {
     }
 
     /// Ends a session that is up. [`Event::Ended`] with [`End::Local`] follows when the peer has answered or is given up.
-    /// If the ACK for our 2xx is still to come, BYE waits for it (RFC 3261 §15).
+    /// If the ACK for our 2xx is still to come, BYE waits for it (RFC 3261 §15), and for the answer to a re-INVITE of ours, so that
+    /// the peer is not left with half a negotiation; `headers` are not said then.
     pub fn bye(
         &mut self,
         dialog: DialogId,
@@ -112,6 +113,11 @@ impl Stack {
         if call.unacked.is_some() {
             call.bye_when_acked = true;
             call.hold(headers);
+            return Ok(());
+        }
+        if call.invite_client.is_some() {
+            call.bye_when_answered = Some(now + self.config.timers.timeout);
+            self.schedule(dialog.0);
             return Ok(());
         }
         self.bye_now(dialog.0, headers, now, out);
@@ -207,6 +213,7 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.phase = Phase::Ending;
         (call.unacked, call.retry_at, call.request) = (None, None, None);
+        call.bye_when_answered = None;
         let (client, server) = (call.invite_client.take(), call.invite_server.take());
         let farewell = call.farewell.take();
         if call.answered.as_ref().is_some_and(|answered| answered.ack.is_none()) {
@@ -435,6 +442,9 @@ impl Stack {
             }
         }
         let Some(call) = self.calls.get_mut(place) else { return };
+        if call.bye_when_answered.is_some_and(|at| at <= now) {
+            return self.bye_now(place, &[], now, out);
+        }
         match call.phase {
             Phase::Challenged { until } if until <= now => {
                 let reason = End::Abandoned;

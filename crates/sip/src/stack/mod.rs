@@ -350,6 +350,12 @@ impl Stack {
     pub fn remote_target(&self, dialog: DialogId) -> Option<&[u8]> {
         self.calls.get(dialog.0)?.dialog.peer().map(|peer| peer.target())
     }
+    /// Who we are in a dialog: our From or To in it, without the tag.
+    pub fn own_identity(&self, dialog: DialogId) -> Option<&[u8]> {
+        let dialog = &self.calls.get(dialog.0)?.dialog;
+        let tag = [b";tag=", dialog.local_tag.as_bytes()].concat();
+        dialog.local().strip_suffix(&*tag)
+    }
 
     /// The dialog with these names: Call-ID, our tag, the peer's (RFC 3891 §3).
     pub fn find_dialog(&self, call_id: &[u8], local_tag: &[u8], remote_tag: &[u8]) -> Option<DialogId> {

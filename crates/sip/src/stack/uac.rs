@@ -174,12 +174,11 @@ impl Stack {
 
     /// What a request of ours asked, while it may be sent again: while handling the 401 or 407 to it.
     pub fn asked(&self, request: ClientId) -> Option<Asked> {
-        let (bytes, ..) = self.layer.request_bytes(request.0)?;
-        let written = Written::new(&bytes);
-        let (method, uri) = (written.method().to_vec(), written.uri().to_vec());
-        let proves =
-            ["Authorization", "Proxy-Authorization"].iter().any(|name| written.value(name).is_some());
-        Some(Asked { method, uri, proves })
+        self.layer.request_bytes(request.0).map(|(bytes, ..)| asked(&bytes))
+    }
+    /// The same of the INVITE that [`Event::Challenged`] is about.
+    pub fn asked_by_invite(&self, dialog: DialogId) -> Option<Asked> {
+        self.calls.get(dialog.0)?.request.as_ref().map(|bytes| asked(bytes))
     }
 
     /// A request has been started: one too large for a datagram goes by the bind's stream (RFC 3261 §18.1.1).
@@ -501,6 +500,14 @@ impl Stack {
         let Some(call) = self.calls.get_mut(place) else { return };
         let dialog = DialogId(place);
         (call.invite_client, call.withdraw) = (None, false);
+        if call.bye_when_answered.is_some() {
+            if status.is_success() {
+                call.dialog.refresh_target(message);
+                let cseq = message.cseq().map_or(0, |cseq| cseq.number);
+                call.answered = Some(Answered { cseq, invite, ack: None });
+            }
+            return self.bye_now(place, &[], now, out);
+        }
         match status.code() {
             200..300 => {
                 call.request = None;
@@ -627,6 +634,13 @@ impl Stack {
             write_request(&call.dialog, method, way, &self.config, bytes);
         }
     }
+}
+
+/// What a request that has left asks.
+fn asked(bytes: &[u8]) -> Asked {
+    let written = Written::new(bytes);
+    let proves = ["Authorization", "Proxy-Authorization"].iter().any(|name| written.value(name).is_some());
+    Asked { method: written.method().to_vec(), uri: written.uri().to_vec(), proves }
 }
 
 impl Call {

@@ -140,7 +140,11 @@ impl Rtp {
             let place = rtp.origin.place_of("rtpstart").clone();
             findings.warning(
                 &place,
-                format!("rtpstart={} is odd, and RTP takes even ports: {} is the first", rtp.rtpstart, rtp.rtpstart + 1),
+                format!(
+                    "rtpstart={} is odd, and RTP takes even ports: {} is the first",
+                    rtp.rtpstart,
+                    rtp.rtpstart + 1
+                ),
                 "write an even number",
             );
         }

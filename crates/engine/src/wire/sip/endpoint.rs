@@ -171,6 +171,7 @@ fn endpoint(name: Rc<str>, from: &pjsip::Endpoint, hosts: &Hosts) -> Endpoint {
         outbound_proxy: from.outbound_proxy.clone(),
         allow_overlap: from.allow_overlap,
         unauthenticated_options: from.allow_unauthenticated_options,
+        guards_logins: from.outbound_auth_strict,
         insecure_invite: from.insecure_invite,
         overlap_context: from.overlap_context.clone(),
         rel100: match from.rel100 {

@@ -13,7 +13,7 @@ fn said(format: F, fmtp: &str) -> PassedFormat {
 }
 /// Our side: one stream of these formats on port 20000.
 fn ours(formats: &[PassedFormat]) -> LocalPassed<'_> {
-    LocalPassed { formats, port: 20_000, feedback: VideoFeedback::ALL }
+    LocalPassed { formats, port: 20_000, feedback: VideoFeedback::ALL, direction: Direction::SendRecv }
 }
 fn local<'a>(video: &'a [LocalPassed<'a>]) -> Local<'a> {
     Local {
@@ -40,7 +40,7 @@ const CAMERA: &str = "m=video 5000 RTP/AVP 97 98 31\r\na=rtpmap:97 H264/90000\r\
     a=rtpmap:98 VP8/90000\r\na=rtcp-fb:97 nack pli\r\na=rtcp-fb:* ccm fir\r\na=rtcp-fb:98 nack\r\n";
 
 #[test]
-fn rfc3264_6_a_video_stream_is_answered_with_one_common_format_or_declined_with_port_0() {
+fn rfc3264_6_a_video_stream_is_answered_with_all_common_formats_or_declined_with_port_0() {
     let line = |text: &str| text.to_owned();
     let declined = "m=video 0 RTP/AVP 97 98 31|";
     for (name, offer, formats, expected) in [
@@ -49,8 +49,8 @@ fn rfc3264_6_a_video_stream_is_answered_with_one_common_format_or_declined_with_
             CAMERA.to_owned(),
             plain(&[F::H264, F::VP8]),
             line(
-                "m=video 20000 RTP/AVP 97|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F;packetization-mode=1|\
-                  a=rtcp-fb:97 nack pli|a=rtcp-fb:97 ccm fir|a=sendrecv|",
+                "m=video 20000 RTP/AVP 97 98|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F;packetization-mode=1|\
+                  a=rtpmap:98 VP8/90000|a=rtcp-fb:97 nack pli|a=rtcp-fb:97 ccm fir|a=sendrecv|",
             ),
         ),
         (
@@ -58,7 +58,7 @@ fn rfc3264_6_a_video_stream_is_answered_with_one_common_format_or_declined_with_
             CAMERA.to_owned(),
             plain(&[F::VP8, F::H264]),
             line(
-                "m=video 20000 RTP/AVP 98|a=rtpmap:98 VP8/90000|a=rtcp-fb:98 nack|a=rtcp-fb:98 ccm fir|a=sendrecv|",
+                "m=video 20000 RTP/AVP 98 97|a=rtpmap:98 VP8/90000|a=rtpmap:97 H264/90000|a=fmtp:97 profile-level-id=42801F;packetization-mode=1|a=rtcp-fb:98 nack|a=rtcp-fb:98 ccm fir|a=sendrecv|",
             ),
         ),
         (
@@ -119,7 +119,10 @@ fn what_is_agreed_of_video_is_what_the_media_plane_needs() {
     let [Some(agreed)] = &agreed.passed[..] else { panic!("{agreed:?}") };
     assert_eq!(agreed.remote, "192.0.2.9:5000".parse().ok());
     assert_eq!(agreed.remote_rtcp, "192.0.2.9:5008".parse().ok());
-    assert_eq!((agreed.payload, agreed.receive), (97, [Some(97), None]));
+    assert_eq!(
+        (&agreed.payloads[..], &agreed.receive[..]),
+        (&[97, 98][..], &[(97, F::H264), (98, F::VP8)][..])
+    );
     let both =
         vec![said(F::H264, "profile-level-id=42801F;packetization-mode=1"), PassedFormat::plain(F::VP8)];
     assert_eq!(agreed.formats, both, "the offer's order and words, for the other party");
@@ -165,23 +168,23 @@ fn rfc3264_5_an_offer_says_of_each_format_what_the_caller_said_and_its_answer_is
         a=rtpmap:96 H265/90000|a=fmtp:96 profile-id=1|a=rtpmap:34 H263/90000|\
         a=rtcp-fb:99 nack pli|a=rtcp-fb:99 goog-remb|a=rtcp-fb:96 nack pli|a=rtcp-fb:96 goog-remb|\
         a=rtcp-fb:34 nack pli|a=rtcp-fb:34 goog-remb|a=sendrecv|";
-    type Outcome = Option<(F, Option<&'static str>, u8, [Option<u8>; 2])>;
+    type Outcome = Option<(F, Option<&'static str>, u8, Vec<u8>)>;
     let rows: [(&str, &str, Outcome); 8] = [
         (
             "taken",
             "m=video 5000 RTP/AVP 99\r\na=rtpmap:99 H264/90000\r\na=fmtp:99 profile-level-id=42e01f\r\n",
-            Some((F::H264, Some("profile-level-id=42e01f"), 99, [Some(99), None])),
+            Some((F::H264, Some("profile-level-id=42e01f"), 99, vec![99])),
         ),
-        ("without a map", "m=video 5000 RTP/AVP 96\r\n", Some((F::H265, None, 96, [Some(96), None]))),
+        ("without a map", "m=video 5000 RTP/AVP 96\r\n", Some((F::H265, None, 96, vec![96]))),
         (
             "under a number of its own",
             "m=video 5000 RTP/AVP 120\r\na=rtpmap:120 h264/90000\r\n",
-            Some((F::H264, None, 120, [Some(99), Some(120)])),
+            Some((F::H264, None, 120, vec![99, 120])),
         ),
         (
             "a number that means another format here",
             "m=video 5000 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
-            Some((F::H264, None, 96, [Some(99), None])),
+            Some((F::H264, None, 96, vec![99])),
         ),
         ("declined", "m=video 0 RTP/AVP 99\r\n", None),
         ("left out", "", None),
@@ -197,7 +200,7 @@ fn rfc3264_5_an_offer_says_of_each_format_what_the_caller_said_and_its_answer_is
         let found = agreed.passed[0].as_ref().map(|video| {
             let first = video.primary().unwrap();
             let fmtp = first.fmtp.as_deref().map(|fmtp| core::str::from_utf8(fmtp).unwrap());
-            (first.format, fmtp, video.payload, video.receive)
+            (first.format, fmtp, video.payloads[0], video.receive.iter().map(|(number, _)| *number).collect())
         });
         assert_eq!(found, expected, "{name}");
         assert!(!agreed.held, "{name}: the audio is agreed on whatever becomes of the video");
@@ -302,6 +305,24 @@ fn audio_decides_whether_there_is_a_session() {
     let mut out = Vec::new();
     let alone = negotiator.answer(&remote(CAMERA), &local(&video), &mut out);
     assert_eq!(alone, Err(SdpError::NotAcceptable));
+    for (name, audio, declined) in [
+        ("no audio", "", ""),
+        ("none in common", "m=audio 4000 RTP/AVP 9\r\n", "m=audio 0 RTP/AVP 9|"),
+        (
+            "declined already, with its address",
+            "m=audio 0 RTP/AVP 9\r\nc=IN IP4 192.0.2.9\r\n",
+            "m=audio 0 RTP/AVP 9|c=IN IP4 192.0.2.9|",
+        ),
+    ] {
+        let alone = Local { without_audio: true, ..local(&video) };
+        let offer = format!("{audio}{CAMERA}");
+        assert!(video_offered(&remote(&offer), formats.iter().map(|own| own.format).collect()), "{name}");
+        let mut out = Vec::new();
+        let agreed = Negotiator::new(8).answer(&remote(&offer), &alone, &mut out).unwrap();
+        assert!(agreed.send.is_empty() && agreed.passed[0].is_some(), "{name}");
+        let text = String::from_utf8(out).unwrap().replace("\r\n", "|");
+        assert!(text.contains(&format!("t=0 0|{declined}m=video 20000 RTP/AVP 98|")), "{name}: {text}");
+    }
     negotiator.answer(&remote(&format!("{AUDIO}{CAMERA}")), &local(&video), &mut out).unwrap();
     out.clear();
     let over = format!("{AUDIO}{CAMERA}").replace("4000", "0").replace("5000", "0");
@@ -324,7 +345,7 @@ fn rfc3264_6_further_audio_is_answered_beside_the_one_that_is_served_or_declined
     let second = "m=audio 4002 RTP/AVP 9 0 101\r\na=rtpmap:101 telephone-event/8000\r\na=sendonly\r\n";
     let opus = "m=audio 4004 RTP/AVP 96\r\na=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n";
     let formats = plain(&[F::OPUS, F::ULAW]);
-    let none = LocalPassed { formats: &[], port: 0, feedback: VideoFeedback::default() };
+    let none = ours(&[]);
     let mut sides = [none; base::VIDEO_SLOTS + base::AUDIO_SLOTS];
     for (beside, port) in [(0, 20_000), (1, 20_002)] {
         sides[base::VIDEO_SLOTS + beside] = LocalPassed { port, ..ours(&formats) };
@@ -372,7 +393,7 @@ fn rfc3264_6_further_audio_is_answered_beside_the_one_that_is_served_or_declined
 #[test]
 fn rfc3264_8_further_audio_is_offered_behind_the_video_and_its_answer_is_read_in_its_place() {
     let (pictures, sounds) = (plain(&[F::H264]), plain(&[F::G722, F::ULAW]));
-    let none = LocalPassed { formats: &[], port: 0, feedback: VideoFeedback::default() };
+    let none = ours(&[]);
     let mut sides = [none; base::VIDEO_SLOTS + base::AUDIO_SLOTS];
     sides[0] = LocalPassed { feedback: VideoFeedback::default(), ..ours(&pictures) };
     sides[base::VIDEO_SLOTS] = LocalPassed { port: 20_002, ..ours(&sounds) };

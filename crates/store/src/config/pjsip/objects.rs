@@ -102,6 +102,7 @@ options! {
     allow_overlap: YesNo = "yes", "Answer 484 while more digits could match.";
     overlap_context: Text = "", "Context in which more digits could match; empty is context.";
     allow_unauthenticated_options: YesNo = "no", "Answer its OPTIONS without a challenge.";
+    outbound_auth_strict: YesNo = "no", "Use outbound_auth only in calls that we placed, and towards hosts that its AORs or outbound_proxy name; other hosts get a proof only for a realm that an auth names. A proof that is shown to a stranger can be attacked off line. Not in Asterisk, which answers whoever challenges.";
     insecure_invite: YesNo = "no", "Take its calls without a challenge; registrations and all else are challenged as `auth` says. Not in Asterisk's pjsip.conf: `insecure=invite` of sip.conf.";
     user_eq_phone: YesNo = "no", "Add user=phone to URIs with a number.";
     outbound_proxy: Text = "", "SIP URI all its requests go through.";
