@@ -93,7 +93,11 @@ fn rfc3264_8_packets_of_two_phones_go_past_the_program_until_it_has_to_hear_them
     assert_eq!(wanted(&asked), alice.media.local(), "{}", asked.text());
     bob.take(&asked);
     talk(&alice, &bob, true);
+    // Who is left is called back before it is hung up.
     alice.hang_up();
+    let asked = bob.expect("INVITE");
+    assert_eq!(wanted(&asked).ip(), server.site.sip.ip());
+    bob.take(&asked);
     bob.until_hung_up();
     server.until_idle();
 }
