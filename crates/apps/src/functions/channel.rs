@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::rc::Rc;
 
-use base::{ChannelId, FormatSet};
+use base::ChannelId;
 use call::{Channel, HandlerChange, Notice};
 use dialplan::Fault;
 
