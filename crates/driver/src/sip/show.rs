@@ -309,7 +309,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
 }
 
 /// Options that readers of all of an endpoint look for, with what holds where nothing else is said.
-const SHOWN: [(&str, &str); 46] = [
+const SHOWN: [(&str, &str); 45] = [
     ("acl", ""),
     ("bundle", "false"),
     ("callerid_privacy", "allowed_not_screened"),
