@@ -93,7 +93,6 @@ struct Line {
 
 /// RTCP of a line.
 struct Report {
-    seed: Random,
     next_at: Option<Instant>,
     sent_before: u64,
     reported: bool,
@@ -224,7 +223,7 @@ impl Report {
         if plan.rtcp_interval_ms == 0 || plan.remote_rtcp.is_none() {
             self.next_at = None;
         } else if self.next_at.is_none() {
-            self.next_at = Some(now + rtcp::interval(plan.rtcp_interval_ms, true, &mut self.seed));
+            self.next_at = Some(now + Duration::from_millis(plan.rtcp_interval_ms.into()));
         }
     }
 }
@@ -277,7 +276,6 @@ impl Twin {
         }
         let seat = self.timetable.sit(id.slot, plan.ptime_ms);
         let mut report = Report {
-            seed: Random::new(u64::from(plan.ssrc) << 32 | u64::from(plan.first_timestamp)),
             next_at: None,
             sent_before: 0,
             reported: false,
@@ -1275,7 +1273,7 @@ impl Twin {
         let length = writer.len();
         let report = &mut line.report;
         (report.sent_before, report.reported) = (line.totals.sent_packets, true);
-        let interval = rtcp::interval(line.plan.rtcp_interval_ms, false, &mut report.seed);
+        let interval = Duration::from_millis(line.plan.rtcp_interval_ms.into());
         report.next_at = report.next_at.filter(|_| !bye).map(|_| now + interval);
         if !bye {
             let stats = line.stats();
