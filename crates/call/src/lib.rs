@@ -92,7 +92,9 @@ pub use keys::{CODE_MAX, Key, Keys, Pressed, Pressing, Stroke};
 pub use links::{LinkId, LinkNews, LinkWant, Links, NoLinks};
 pub use locks::{LOCK_NAME_MAX, LOCKS_MAX};
 pub use message::{MessageData, Sending, Text, TextMessage};
-pub use notice::{BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup, VideoChoice, transfer_app};
+pub use notice::{
+    BridgeSnapshot, BridgeUse, HandlerChange, Notice, Snapshot, SoftHangup, VideoChoice, transfer_app,
+};
 pub use others::{DEVICES_MAX, Outward};
 pub use prompt::Prompt;
 pub use quality::{Quality, Series, paths, seconds};

@@ -92,7 +92,9 @@ fn line(notice: &Notice) -> Option<String> {
         StasisNotice::BridgeLeft { bridge, channel } => {
             format!("{} leaves {} of {}", name(channel), bridge.id, bridge.channels.len())
         }
-        StasisNotice::Text { endpoint: (tech, name), message } => format!("text of {tech}/{name}: {}", message.body),
+        StasisNotice::Text { endpoint: (tech, name), message } => {
+            format!("text of {tech}/{name}: {}", message.body)
+        }
         StasisNotice::Offered { apps, .. } => format!("offered to {}", apps.join(",")),
         StasisNotice::Claimed { winner, .. } => format!("claimed by {winner}"),
         StasisNotice::VideoSource { bridge, .. } => format!("video of {}", bridge.id),

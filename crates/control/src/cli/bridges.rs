@@ -78,7 +78,9 @@ impl Cli {
                 "Bridge-ID", "Name", "Chans", "Type", "Technology", "Duration"
             );
             for (id, _) in core.bridges() {
-                let Some((shown, (_, since))) = core.bridge_snapshot(id).zip(core.bridge_since(id)) else { continue };
+                let Some((shown, (_, since))) = core.bridge_snapshot(id).zip(core.bridge_since(id)) else {
+                    continue;
+                };
                 let _ = writeln!(
                     out,
                     "{:<36} {:<36} {:>5} {:<15} {:<15} {}",

@@ -154,7 +154,10 @@ fn what_was_written_is_shown_and_secrets_are_not() {
         ]
     );
     assert_eq!(desk.lines("pjsip show identify trunk-in"), desk.lines("pjsip show identifies"));
-    assert_eq!(desk.run("pjsip show identify other"), ("Unable to find object other.\n\nCommand 'pjsip show identify other' failed.\n".into(), 1));
+    assert_eq!(
+        desk.run("pjsip show identify other"),
+        ("Unable to find object other.\n\nCommand 'pjsip show identify other' failed.\n".into(), 1)
+    );
     assert_eq!(desk.lines("acl show office")[2..], ["  0: deny  - 0.0.0.0/0", "  1: allow - 192.0.2.0/24"]);
     assert_eq!(desk.lines("acl show"), ["acl", "---", "office"]);
     assert_eq!(desk.run("acl show home"), ("Could not find the named ACL 'home'\n".into(), 1));

@@ -43,7 +43,10 @@ fn endpoints_are_shown_in_blocks() {
     };
     assert!(says("ParameterName", "ParameterValue") && says("allow", "(ulaw)"), "{one}");
     assert!(!one.contains("6001"), "{one}");
-    assert_eq!(desk.run("pjsip show endpoint nobody"), ("Unable to find object nobody.\n\nCommand 'pjsip show endpoint nobody' failed.\n".into(), 1));
+    assert_eq!(
+        desk.run("pjsip show endpoint nobody"),
+        ("Unable to find object nobody.\n\nCommand 'pjsip show endpoint nobody' failed.\n".into(), 1)
+    );
     let json = desk.json("pjsip show endpoints");
     assert_eq!(json["endpoints"][0]["aors"][0]["contacts"][0]["uri"], "sip:6001@192.0.2.7:5070");
     assert_eq!(json["endpoints"][1]["state"], "Unavailable");
