@@ -191,7 +191,9 @@ fn originate_in_its_other_forms_runs_a_routine_before_and_names_both_halves_of_a
     assert_eq!(field(response, "Context"), None, "that is told of an extension");
     let text = desk.act(1, "CoreShowChannelMap|Channel: one");
     assert_eq!(event_names(&text), ["CoreShowChannelMap", "CoreShowChannelMapComplete"]);
-    let half = field(&messages(&text)[1], "Channel").unwrap().to_owned();
+    let half = field(&messages(&text)[1], "ConnectedChannel").unwrap().to_owned();
+    let asked = field(&messages(&text)[1], "Channel").unwrap().to_owned();
+    assert_eq!(asked.strip_suffix(";1"), half.strip_suffix(";2"));
     assert!(half.starts_with("Local/100@default-") && half.ends_with(";2"), "{half}");
     for (act, expected) in [
         (format!("LocalOptimizeAway|Channel: {half}"), "Queued channel to be optimized away"),
@@ -404,7 +406,7 @@ fn the_database_the_hints_and_the_dialplan_are_within_reach() {
     let last = messages(&text).pop().unwrap();
     let counts =
         ["ListItems", "ListExtensions", "ListPriorities", "ListContexts"].map(|name| field(&last, name));
-    assert_eq!(counts, [Some("7"), Some("6"), Some("6"), Some("1")]);
+    assert_eq!(counts, [Some("7"), Some("6"), Some("7"), Some("1")]);
     assert!(desk.act(1, "ShowDialPlan|Context: none").starts_with("Response: Error"));
 }
 
@@ -445,7 +447,7 @@ fn sip_endpoints_are_listed_in_the_forms_of_both_drivers() {
         ("PJSIPShowEndpoint", "PJSIPShowEndpoint requires an endpoint name"),
         ("PJSIPShowEndpoint|Endpoint: zz", "Unable to retrieve endpoint zz"),
         ("PJSIPQualify", "Endpoint parameter missing."),
-        ("PJSIPQualify|Endpoint: zz", "Unable to retrieve endpoint"),
+        ("PJSIPQualify|Endpoint: zz", "Unable to retrieve endpoint\n"),
     ] {
         assert_eq!(desk.act(1, act), error(why), "{act}");
     }

@@ -94,7 +94,7 @@ fn bridge_takes_two_out_of_what_they_do_and_their_dialplans_go_on_afterwards() {
             "Cannot bridge a channel to itself",
         ),
         ("Bridge|Channel1: SIM/carol-00000001|Channel2: SIM/nobody", "Channel2 does not exist: SIM/nobody"),
-        ("BridgeKick|Channel: SIM/carol-00000001", "Channel is not in a bridge with one other"),
+        ("BridgeKick|Channel: SIM/carol-00000001", "Channel is not in a bridge"),
         ("BridgeDestroy|BridgeUniqueid: x", "Specified BridgeUniqueid not found"),
         ("BlindTransfer|Channel: SIM/carol-00000001|Exten: 100", "Channel is not in a bridge with one other"),
         ("Atxfer|Channel: SIM/carol-00000001|Exten: 100", "Channel is not in a bridge with one other"),

@@ -130,7 +130,7 @@ fn every_change_of_update_config_is_made_and_comments_stay() {
     let copy = std::fs::read_to_string(desk.folder.join("copy.conf")).unwrap();
     assert_eq!(
         below_head(&copy),
-        "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\ncontext = outside\ncontext = inside\n\n"
+        "; phones\n[base](!)\ncontext = outside\n\n; Alice\n[100](base)\ncontext = outside\n\n"
     );
     assert_eq!(
         std::fs::read_to_string(desk.folder.join("phones.conf")).unwrap(),

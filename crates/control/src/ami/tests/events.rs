@@ -302,7 +302,7 @@ fn variables_that_the_configuration_names_come_with_events_and_disabled_events_d
     assert!(answer.starts_with("Response: Success"), "{answer}");
     desk.tell();
     let text = desk.sent(1);
-    assert!(text.contains("Variable: who\r\nValue: me\r\nChanVariable: who=me\r\n"), "{text}");
+    assert!(text.contains("ChanVariable: who=me\r\nVariable: who\r\nValue: me\r\n"), "{text}");
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn refusals_name_what_is_not_there() {
         ),
         ("QueuePause|Interface: SIM/bob|Paused: yes", "Interface not found"),
         ("Reload|Module: app_nonsense", "No such module"),
-        ("ModuleLoad|LoadType: reload|Module: app_nonsense.so", "No such module"),
+        ("ModuleLoad|LoadType: reload|Module: app_nonsense.so", "Module not found."),
     ] {
         assert_eq!(desk.act(1, act), error(why), "{act}");
     }
@@ -243,7 +243,7 @@ fn refusals_name_what_is_not_there() {
 }
 
 #[test]
-fn core_settings_tell_whether_http_is_served() {
+fn core_settings_tell_whether_managers_are_served_over_http() {
     let mut desk = Desk::new("fields-settings");
     desk.login(1, "all");
     let served = |desk: &mut Desk| {
@@ -251,11 +251,17 @@ fn core_settings_tell_whether_http_is_served() {
         field(&messages(&text)[0], "CoreHTTPenabled").map(str::to_owned)
     };
     assert_eq!(served(&mut desk).as_deref(), Some("No"));
-    std::fs::write(desk.folder.join("http.conf"), "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n")
-        .unwrap();
-    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
-    *desk.site().snapshot.borrow_mut() = snapshot;
-    assert_eq!(served(&mut desk).as_deref(), Some("Yes"));
+    // A server of HTTP is not enough: managers are let in by `webenabled` alone.
+    let web = MANAGER.replace("enabled = yes", "enabled = yes\nwebenabled = yes");
+    for (file, text, expected) in [
+        ("http.conf", "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n", "No"),
+        ("manager.conf", &*web, "Yes"),
+    ] {
+        std::fs::write(desk.folder.join(file), text).unwrap();
+        let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
+        *desk.site().snapshot.borrow_mut() = snapshot;
+        assert_eq!(served(&mut desk).as_deref(), Some(expected), "{file}");
+    }
 }
 
 #[test]

@@ -41,6 +41,10 @@ const MANAGER: &str = "[general]\nenabled = yes\nbindaddr = 127.0.0.1\n\
     [apart]\nsecret = a secret of twenty\nread = all\nwrite = all\ntimestampevents = yes\nallowmultiplelogin = no\n\
     eventfilter = Event: Hangup\neventfilter = !Channel: SIM/bob\n";
 
+/// Files without which the actions of their modules are not there.
+const FILES: &[&str] =
+    &["agents.conf", "confbridge.conf", "iax.conf", "pjsip_notify.conf", "queues.conf", "res_parking.conf"];
+
 const SECRET: &str = "a secret of twenty";
 
 struct Console;
@@ -83,6 +87,7 @@ impl Desk {
     fn new(name: &str) -> Self {
         let folder = Folder::new(&format!("ami-{name}"));
         std::fs::write(folder.join("manager.conf"), MANAGER).unwrap();
+        FILES.iter().for_each(|file| std::fs::write(folder.join(file), "").unwrap());
         let mut world = testing::world(DIALPLAN);
         world.watch();
         let (snapshot, _) = Snapshot::load(&Where::Dir(folder.to_path_buf())).unwrap();

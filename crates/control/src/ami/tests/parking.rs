@@ -79,7 +79,7 @@ fn managers_park_calls_list_them_and_hear_of_them() {
         ("Park|Channel: SIM/nobody", "No such channel"),
         (&format!("Park|Channel: {BOB}|TimeoutChannel: SIM/nobody"), "TimeoutChannel does not exist"),
         (&format!("Park|Channel: {BOB}|Timeout: soon"), "Invalid Timeout value"),
-        ("ParkedCalls|ParkingLot: none", "Requested parking lot could not be found"),
+        ("ParkedCalls|ParkingLot: none", "Requested parking lot could not be found."),
     ] {
         assert_eq!(desk.act(1, act), error(why), "{act}");
     }

@@ -37,6 +37,24 @@ fn every_action_that_needs_a_class_is_refused_to_a_user_without_it_and_named_fie
 }
 
 #[test]
+fn actions_of_modules_without_their_files_are_not_there() {
+    let mut desk = Desk::new("no-files");
+    FILES.iter().for_each(|file| std::fs::remove_file(desk.folder.join(file)).unwrap());
+    let (snapshot, _) = Snapshot::load(&Where::Dir(desk.folder.to_path_buf())).unwrap();
+    *desk.site().snapshot.borrow_mut() = snapshot;
+    desk.login(1, "all");
+    let listed = desk.act(1, "ListCommands");
+    for action in ["Agents", "ConfbridgeListRooms", "IAXpeers", "PJSIPNotify", "ParkedCalls", "QueueStatus"] {
+        let why = format!(
+            "Invalid/unknown command: {action}. Use Action: ListCommands to show available commands."
+        );
+        assert_eq!(desk.act(1, action), error(&why), "{action}");
+        assert!(!listed.contains(&format!("{action}: ")), "{action}");
+    }
+    assert!(listed.contains("PJSIPQualify: ") && desk.act(1, "BridgeList").starts_with("Response: Success"));
+}
+
+#[test]
 fn what_reaches_beyond_calls_needs_the_class_system_and_nothing_in_the_tables_is_missed() {
     let mut desk = Desk::new("capability");
     desk.world.phone("bob", Phone { acts: vec![(1, Act::Answer)], refuses: None });

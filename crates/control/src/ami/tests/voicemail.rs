@@ -50,6 +50,8 @@ fn mailboxes_are_listed_and_their_messages_moved_removed_and_sent_on() {
     assert!(!text.contains("1234"), "no PIN is told: {text}");
     let one = desk.act(1, "VoicemailUserStatus|Context: default|Mailbox: 6002");
     assert!(one.contains("Event: VoicemailUserDetail\r\n") && one.contains("Fullname: Bob\r\n"), "{one}");
+    let none = desk.act(1, "VoicemailUserStatus|Context: x|Mailbox: 6001");
+    assert_eq!(none, "Response: Success\r\nMessage: There is no voicemail user of the given info.\r\n\r\n");
     let of = "Context: default|Mailbox: 6001|Folder: INBOX";
     for (action, expected) in [
         (format!("VoicemailMove|{of}|ID: a|ToFolder: Old"), "Message move successful"),
@@ -70,7 +72,6 @@ fn mailboxes_are_listed_and_their_messages_moved_removed_and_sent_on() {
         ),
         ("VoicemailRemove|Context: default|Mailbox: 6001|Folder: ../x|ID: b", "There is no folder '../x'"),
         ("VoicemailRemove|Context: default|Mailbox: 6001|Folder: INBOX", "ID not specified"),
-        ("VoicemailUserStatus|Context: x|Mailbox: 6001", "Could not find voicemail user"),
     ] {
         assert_eq!(
             desk.act(1, action),
