@@ -579,10 +579,16 @@ mod tests {
         for (what, edit, from, to) in [
             (
                 "update keeps the comment",
-                &(|d: &mut Document| d.update("100", &all(), "secret", "c;d", None))
+                &(|d: &mut Document| d.update("100", &all(), "secret", "c;d", Some("a")))
                     as &dyn Fn(&mut Document) -> Result<(), EditError>,
                 "secret = a ; first",
                 "secret = c\\;d ; first",
+            ),
+            (
+                "update of the last of a name",
+                &|d| d.update("100", &all(), "secret", "c", None),
+                "secret = b",
+                "secret = c",
             ),
             (
                 "update of the one that matches",

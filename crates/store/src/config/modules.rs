@@ -132,7 +132,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("cel_sqlite3_custom", &[]),
     ("chan_bridge_media", &[]),
     ("chan_iax2", &[Technology("IAX2"), F("IAXPEER"), F("IAXVAR")]),
-    ("chan_pjsip", &[Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER"), F("PJSIP_DTMF_MODE"),
+    ("chan_pjsip", &[A("PJSIPHangup"), Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER"), F("PJSIP_DTMF_MODE"),
         F("PJSIP_MOH_PASSTHROUGH"), F("PJSIP_SEND_SESSION_REFRESH")]),
     ("chan_sip", &[]),
     ("codec_alaw", &[Codec("alaw")]),

@@ -215,7 +215,7 @@ fn what_is_wrong_is_found_and_the_remedy_names_the_number_that_is_missing() {
             "no CAP_NET_RAW;",
             "setcap",
         ),
-        ("media ports", sound(), more(3000), Error, "5000 pairs, 6000 wanted", "rtpend=21999"),
+        ("media ports", sound(), more(3000), Error, "5001 pairs, 6000 wanted", "rtpend=21999"),
         (
             "media ports",
             sound(),

@@ -105,12 +105,18 @@ fn an_originated_call_runs_an_application_or_the_dialplan_and_failure_is_logged(
     desk.pass(0);
     assert_eq!(
         desk.lines("core show channels")[1],
-        "SIM/6001-00000000    (None)               Down    AppDial2((Outgoing Line))"
+        "SIM/6001-00000000                                                (None)                           Down    AppDial2((Outgoing Line))"
     );
     desk.pass(2);
     let shown = desk.lines("core show channels");
-    assert_eq!(shown[1], "SIM/6001-00000000    (None)               Up      Wait(600)");
-    assert_eq!(shown[2], "SIM/6001-00000001    100@default:2        Up      Wait(600)");
+    assert_eq!(
+        shown[1],
+        "SIM/6001-00000000                                                (None)                           Up      Wait(600)"
+    );
+    assert_eq!(
+        shown[2],
+        "SIM/6001-00000001                                                100@default:2                    Up      Wait(600)"
+    );
     for (line, said) in [
         ("channel originate 6001 application Wait 1", "'6001' is no TECHNOLOGY/RESOURCE to call\n"),
         ("channel originate DAHDI/1 extension 100", "There is no channel technology 'DAHDI'\n"),

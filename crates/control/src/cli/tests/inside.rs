@@ -51,7 +51,7 @@ fn technologies_formats_switches_and_tones_are_listed() {
     assert!(desk.text("core show switches").contains("Realtime: "));
     assert!(desk.text("indication show").contains("\nus      "));
     let zone = desk.text("indication show US");
-    assert!(zone.contains("us      dial         350+440\n"), "{zone}");
+    assert!(zone.contains("us      dial            350+440\n"), "{zone}");
     assert_eq!(desk.run("indication show atlantis"), ("Indication 'atlantis' not found\n".into(), 1));
     assert!(desk.text("core show license").contains("MIT"));
     assert!(desk.text("core show warranty").contains("without warranties"));

@@ -19,7 +19,7 @@ fn steps_includes_and_contexts_come_and_go() {
         ),
         (
             "dialplan add extension 700,2,Wait,5 into new",
-            "Extension '700,2,Wait,5' added into 'new' context\n",
+            "Extension '700,2,Wait(5)' added into 'new' context\n",
         ),
         (
             "dialplan add extension \"700,3(end),Dial(PJSIP/a, 20)\" into new",
@@ -27,9 +27,9 @@ fn steps_includes_and_contexts_come_and_go() {
         ),
         (
             "dialplan add extension 700,1,Answer into new replace",
-            "Extension '700,1,Answer' added into 'new' context\n",
+            "Extension '700,1,Answer()' added into 'new' context\n",
         ),
-        ("dialplan add include default into new", "Context 'default' added into 'new' context\n"),
+        ("dialplan add include default into new", "Context 'default' included in 'new' context\n"),
         ("dialplan add ignorepat 9 into new", "Ignore pattern '9' added into 'new' context\n"),
     ] {
         assert_eq!(desk.text(line), said, "{line}");
@@ -40,17 +40,20 @@ fn steps_includes_and_contexts_come_and_go() {
     for (line, said) in [
         (
             "dialplan add extension 700,1,NoOp() into new",
-            "700@new has priority 1 already: write replace to change it\n",
+            "Extension 700@new with priority 1 already exists\n",
         ),
-        ("dialplan add extension 700,4,Frob() into new", "Unknown application 'Frob'\n"),
-        ("dialplan add include default into new", "The context 'new' has 'default'\n"),
-        ("dialplan remove include other from new", "The context 'new' does not have 'other'\n"),
+        ("dialplan add include default into new", "Context 'default' already included in 'new' context\n"),
+        ("dialplan add ignorepat 9 into new", "Ignore pattern '9' already included in 'new' context\n"),
+        ("dialplan remove include other from new", "Failed to remove 'other' include from 'new' context\n"),
+        ("dialplan remove ignorepat 8 from new", "There is no ignore pattern '8' in 'new' context\n"),
         ("dialplan remove extension 701@new", "There is no such extension or priority: 701@new\n"),
         ("dialplan remove extension 700@new 9", "There is no such extension or priority: 700@new\n"),
         ("dialplan remove context none", "There is no existence of 'none' context\n"),
     ] {
-        assert_eq!(desk.run(line), (said.to_owned(), 1), "{line}");
+        assert_eq!(desk.run(line), (format!("{said}Command '{line}' failed.\n"), 1), "{line}");
     }
+    let line = "dialplan add extension 700,4,Frob() into new";
+    assert_eq!(desk.run(line), ("Unknown application 'Frob'\n".to_owned(), 1));
     for wrong in [
         "dialplan add extension 700,1 into new",
         "dialplan remove extension 700",
@@ -121,7 +124,8 @@ fn who_may_act_on_calls_alone_reaches_no_file_and_no_dialplan() {
         "dialplan eval function FILE(/etc/passwd)",
         "channel originate SIM/6002 application System id",
     ] {
-        assert_eq!(desk.run_as_caller(line), (OUTSIDE.to_owned(), 1), "{line}");
+        let told = format!("{OUTSIDE}Command '{line}' failed.\n");
+        assert_eq!(desk.run_as_caller(line), (told, 1), "{line}");
     }
     for line in
         ["dialplan eval function LEN(abc)", "channel originate SIM/6002 application Wait 1", "dialplan show"]
@@ -191,6 +195,7 @@ fn a_step_that_is_added_knows_the_functions_of_func_odbc() {
     tables.functions = std::sync::Arc::new((*tables.functions).clone().with([row]));
     let (program, _) = sim::parse_dialplan(DIALPLAN, &tables);
     desk.cli.site.shard.core.borrow_mut().program = std::sync::Arc::new(program);
-    assert_eq!(before, ("function ODBC_LINES() does not exist\n".to_owned(), 1));
+    let told = format!("function ODBC_LINES() does not exist\nCommand '{line}' failed.\n");
+    assert_eq!(before, (told, 1));
     assert_eq!(desk.text(line), "Extension '1,1,NoOp(${ODBC_LINES(1)})' added into 'default' context\n");
 }

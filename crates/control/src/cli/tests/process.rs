@@ -61,7 +61,12 @@ fn a_reload_tells_how_it_came_out_and_its_status_says_so_too() {
     assert_eq!(desk.run("dialplan reload"), ("Dialplan reloaded.\n".into(), 0));
     assert_eq!(
         desk.run("pjsip reload"),
-        ("pjsip.conf:3: no\nThe configuration was not taken; what ran before goes on.\n".into(), 1)
+        (
+            "pjsip.conf:3: no\nThe configuration was not taken; what ran before goes on.\n\
+             Command 'pjsip reload' failed.\n"
+                .into(),
+            1
+        )
     );
     assert_eq!(desk.run("core reload"), (String::new(), 0));
     assert_eq!(*asked.borrow(), ["pbx_config", "res_pjsip", ""]);

@@ -125,6 +125,7 @@ fn example(shape: &str) -> String {
     let plain = shape.split('[').next().unwrap_or_default().trim();
     [
         ("<channel>", "SIM/6001-00000000"),
+        ("<channel|all>", "all"),
         ("<conference>", "room"),
         ("bridge <profile>", "bridge default_bridge"),
         ("user <profile>", "user default_user"),

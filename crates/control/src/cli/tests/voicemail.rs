@@ -35,7 +35,13 @@ fn accounts_letters_and_rules_of_minivm_are_listed() {
 #[test]
 fn mailboxes_and_zones_are_listed() {
     let mut desk = Desk::new("voicemail");
-    assert_eq!(desk.text("voicemail show users"), "There are no voicemail users currently defined\n");
+    assert_eq!(
+        desk.run("voicemail show users"),
+        (
+            "There are no voicemail users currently defined\nCommand 'voicemail show users' failed.\n".into(),
+            1
+        )
+    );
     assert_eq!(desk.text("voicemail show zones"), "There are no voicemail zones currently defined\n");
     desk.world.settings(mailboxes);
     let name = call::voicemail::BoxName::parse("6001").unwrap();
