@@ -71,7 +71,8 @@ fn steps_includes_and_contexts_come_and_go() {
     desk.text("dialplan remove include default from new");
     assert_eq!(desk.text("dialplan remove extension 700@new"), "Whole extension 700@new removed\n");
     desk.text("dialplan remove context new");
-    assert_eq!(desk.run("dialplan show new"), ("There is no existence of 'new' context\n".into(), 1));
+    let told = "There is no existence of 'new' context\nCommand 'dialplan show new' failed.\n";
+    assert_eq!(desk.run("dialplan show new"), (told.into(), 1));
 }
 
 #[test]
