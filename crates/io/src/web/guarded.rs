@@ -1,7 +1,7 @@
 //! A client for pages whose address a stranger has chosen: it asks nobody but whom it may, wherever a name leads.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base::PageWant;
 use ureq::config::Config;
@@ -15,36 +15,24 @@ use super::{Report, page_by, settings};
 pub type Allows = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// For a thread of one's own. No connection is kept, so that each page is asked for at an address that was looked at.
-pub struct GuardedClient {
-    agent: ureq::Agent,
-    allows: Arc<Mutex<Option<Allows>>>,
-}
-
-impl Default for GuardedClient {
-    fn default() -> Self {
-        let allows = Arc::default();
-        let config = settings(true).max_idle_connections(0).max_idle_connections_per_host(0).build();
-        let resolver = Guard { inner: DefaultResolver::default(), allows: Arc::clone(&allows) };
-        Self { agent: ureq::Agent::with_parts(config, DefaultConnector::default(), resolver), allows }
-    }
-}
+#[derive(Debug, Default)]
+pub struct GuardedClient(());
 
 impl GuardedClient {
     /// The page, or why there is none. Nothing is sent to an address that is not allowed; a proxy would be asked instead, so
     /// that there is none.
     pub fn fetch(&mut self, want: &PageWant, allows: &Allows) -> Report {
-        if let Ok(mut slot) = self.allows.lock() {
-            *slot = Some(Arc::clone(allows));
-        }
+        let config = settings(true).max_idle_connections(0).max_idle_connections_per_host(0).build();
+        let resolver = Guard { inner: DefaultResolver::default(), allows: Arc::clone(allows) };
+        let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
         let want = PageWant { proxy: String::new(), ..want.clone() };
-        page_by(&self.agent, &want)
+        page_by(&agent, &want)
     }
 }
 
 struct Guard {
     inner: DefaultResolver,
-    /// Set before each page by the one thread that has the client.
-    allows: Arc<Mutex<Option<Allows>>>,
+    allows: Allows,
 }
 
 impl std::fmt::Debug for Guard {
@@ -61,10 +49,9 @@ impl Resolver for Guard {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let found = self.inner.resolve(uri, config, timeout)?;
-        let allows = self.allows.lock().ok().and_then(|slot| slot.clone());
         let mut kept = self.empty();
         for address in found.iter() {
-            if allows.as_ref().is_some_and(|allows| allows(address.ip())) {
+            if (self.allows)(address.ip()) {
                 kept.push(*address);
             }
         }
