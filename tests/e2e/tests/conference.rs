@@ -181,6 +181,7 @@ fn a_short_interval_and_a_noise_gate_come_from_confbridge_conf() {
 fn a_fault_in_the_stream_of_one_member_ends_its_call_only() {
     let site = Site::new("conference-fault")
         .environment("STROWGER_FAULT_INJECTION", "1")
+        .add("confbridge.conf", "[general]\n")
         .phone_with("alice", "allow=ulaw\n")
         .phone_with("bob", "allow=alaw\n")
         .phone_with("carol", "allow=ulaw\n")
