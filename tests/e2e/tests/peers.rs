@@ -73,13 +73,14 @@ fn rfc3261_10_2_2_a_server_that_is_stopped_takes_its_registration_back() {
 }
 
 #[test]
-fn a_caller_that_challenges_a_bye_is_told_no_password() {
+fn a_caller_that_challenges_a_bye_is_told_no_password_where_the_endpoint_is_strict() {
     // Whoever was not called by us may not ask for what we know about others, whatever realm it names.
     let site = Site::new("leak").dialplan(DIALPLAN);
     let mut trunk = Phone::new(site.sip, "trunk");
     let at = trunk.local().ip();
     let identify = format!("[carrier]\ntype=identify\nendpoint=carrier\nmatch={at}\n");
-    let site = site.add("pjsip.conf", &carrier(&trunk)).add("pjsip.conf", &identify);
+    let strict = carrier(&trunk).replacen("type=endpoint\n", "type=endpoint\noutbound_auth_strict=yes\n", 1);
+    let site = site.add("pjsip.conf", &strict).add("pjsip.conf", &identify);
     let server = Server::start(site);
     trunk.must_call("echo");
     server.cli("channel request hangup all");

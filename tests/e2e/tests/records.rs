@@ -252,7 +252,7 @@ fn records_go_to_lines_and_tables_of_the_sites_own_and_to_managers() {
         ),
     );
     let status = server.cli("cdr show status");
-    for backend in ["csv", "cdr-custom", "cdr_sqlite3_custom", "cdr_manager"] {
+    for backend in ["csv", "CDR File custom bac", "cdr_sqlite3_custom", "cdr_manager"] {
         assert!(status.lines().any(|line| line.trim() == backend), "{backend}: {status}");
     }
     let manager = TcpStream::connect((ip, 5038)).expect("the manager listens");
