@@ -307,7 +307,8 @@ fn balance(notices: &[Notice], seed: u64) {
                 assert_eq!(before.as_deref(), Some(&**app), "seed {seed}: {} ended", channel.name);
             }
             StasisNotice::Playback { change, playback } => {
-                let running: &mut bool = plays.entry(playback.id.to_string()).or_default();
+                // Several may have one id.
+                let running: &mut bool = plays.entry(playback.key.to_string()).or_default();
                 match change {
                     // Of each sound of a list, and again after a rest.
                     MediaChange::Started => *running = true,

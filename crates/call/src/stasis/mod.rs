@@ -238,6 +238,11 @@ impl Core {
             self.stasis.forget_if_idle(&visit.app);
         }
     }
+    /// Whether programs have both of two channels. Each then leaves one program and comes to another, or back to the same, so
+    /// that it has to leave before it comes.
+    fn stasis_has_both(&self, a: ChannelId, b: ChannelId) -> bool {
+        [a, b].iter().all(|id| self.stasis.visits.contains_key(id))
+    }
     /// Two channels change places: a program that had one of them hears that it has the other from here on, which comes with
     /// no word of its own. The story at the place goes on.
     pub(crate) fn stasis_takes_places(&mut self, a: ChannelId, b: ChannelId) {
@@ -258,7 +263,9 @@ impl Core {
                     }
                 }
             }
-            self.stasis_tell_start(place, Some(left));
+            if !self.stasis_has_both(a, b) {
+                self.stasis_tell_start(place, Some(left));
+            }
         }
     }
     /// The same once they have.
@@ -272,6 +279,12 @@ impl Core {
                 let bridge = core.stasis_bridge_view(&core.stasis_bridge_of(place)?.id)?;
                 Some(StasisNotice::BridgeLeft { bridge, channel: core.snapshot(left)? })
             });
+        }
+        if self.stasis_has_both(a, b) {
+            self.stasis_tell_left(a, b);
+            for (place, left) in places {
+                self.stasis_tell_start(place, Some(left));
+            }
         }
         for (place, _) in places {
             self.stasis_tell(|core| {
@@ -288,6 +301,11 @@ impl Core {
     }
     /// The last word of it: whoever was there is the program's no more.
     pub(crate) fn stasis_left_places(&mut self, a: ChannelId, b: ChannelId) {
+        if !self.stasis_has_both(a, b) {
+            self.stasis_tell_left(a, b);
+        }
+    }
+    fn stasis_tell_left(&mut self, a: ChannelId, b: ChannelId) {
         for (place, left) in [(a, b), (b, a)] {
             self.stasis_tell(|core| {
                 let app = core.stasis.visits.get(&place)?.app.clone();
