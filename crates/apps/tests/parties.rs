@@ -89,7 +89,10 @@ exten => sent,1,NoOp(${REDIRECTING(from-num)} to ${REDIRECTING(to-num)})
         ("6003", phone(&[(1000, Act::Answer), (4000, BYE)])),
     ];
     let world = dialled(dialplan, &phones, &[]);
-    assert_eq!(noted(&world), ["SIM/6001-00000000 6002 xy", "6002 to 6003", "SIM/6001-00000000 6003 xy",]);
+    assert_eq!(
+        noted(&world),
+        ["SIM/6001-00000000 \"\" <6002> xy", "6002 to 6003", "SIM/6001-00000000 \"\" <6003> xy",]
+    );
     assert_eq!(
         told(&world),
         [

@@ -207,7 +207,7 @@ mod tests {
                 "greeting",
                 MachineSettings { greeting_ms: 600, ..standard.clone() },
                 sentence,
-                "LONGGREETING-650-600",
+                "LONGGREETING-600-600",
             ),
             ("words", MachineSettings { words_max: 4, ..standard.clone() }, sentence, "MAXWORDS-5-4"),
             (
