@@ -79,7 +79,7 @@ fn rfc_4475() {
             ("insuf.dat", Answer(400)),
             ("unkscm.dat", Answer(416)),
             ("novelsc.dat", Answer(416)),
-            ("unksm2.dat", Good),
+            ("unksm2.dat", Answer(416)),
             ("bext01.dat", Good),
             ("invut.dat", Good),
             ("regaut01.dat", Good),
@@ -91,7 +91,7 @@ fn rfc_4475() {
             ("cparam02.dat", Good),
             ("regescrt.dat", Good),
             ("sdp01.dat", Good),
-            ("inv2543.dat", Good),
+            ("inv2543.dat", Answer(400)), // it says no Contact, which makes no dialog
             ("test.dat", NotSip),
         ],
     );
