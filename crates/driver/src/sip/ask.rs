@@ -454,7 +454,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_uri_are_told_by_name() {
-        let full = "\"A, B\" <sips:al%20ice:pw@example.org:5071;transport=tcp;lr;maddr=192.0.2.9>;x=y";
+        let full = "\"A, B\" <sips:al%20ice:pw@example.org:5071;transport=tcp;lr;maddr=192.0.2.9>";
+        let header = &format!("{full};x=y");
         for (uri, part, expected) in [
             (full, "display", Some("A, B")),
             (full, "scheme", Some("sips")),
@@ -467,6 +468,8 @@ mod tests {
             (full, "lr_param", Some("1")),
             (full, "ttl_param", Some("")),
             (full, "colour", None),
+            (header, "display", None),
+            (header, "user", None),
             ("sip:bob@h;transport=udp", "transport_param", Some("udp")),
             ("sip:bob@h", "port", Some("")),
             ("sip:bob@h", "lr_param", Some("0")),

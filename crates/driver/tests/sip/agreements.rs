@@ -14,11 +14,17 @@ use crate::trunks::{CHALLENGE, accept, begun, registration, status, with};
 const OURS: &str = "sdes-srtp;mediasec";
 const LIST: &str =
     "Security-Server: msrp-tls;mediasec\r\nSecurity-Server: sdes-srtp;mediasec, dtls-srtp;mediasec\r\n";
-const VERIFY: &str = "msrp-tls;mediasec, sdes-srtp;mediasec, dtls-srtp;mediasec";
+const VERIFY: &str = "msrp-tls;mediasec\nsdes-srtp;mediasec\ndtls-srtp;mediasec";
 
-/// `Security-Client` and `Security-Verify` of a request, which must require what they are for whenever there is one.
+/// `Security-Client` and `Security-Verify` of a request, a mechanism a line as registrars want them, which must require what they
+/// are for whenever there is one.
 fn agreed(request: &OwnedMessage) -> (String, String) {
-    let said = (header(request, "Security-Client"), header(request, "Security-Verify"));
+    let lines = |name: &str| {
+        let view = request.view();
+        let lines = view.fields().filter(|(own, _)| own.as_bytes().eq_ignore_ascii_case(name.as_bytes()));
+        lines.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect::<Vec<_>>().join("\n")
+    };
+    let said = (lines("Security-Client"), lines("Security-Verify"));
     let is_there = said != (String::new(), String::new());
     let required = |name: &'static [u8]| {
         let values = request.view();
