@@ -148,7 +148,7 @@ mod tests {
         let is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let pair = || KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
-        ca.is_ca = is_ca.clone();
+        ca.is_ca = is_ca;
         let (root_key, middle_key, leaf_key) = (pair(), pair(), pair());
         let root = ca.self_signed(&root_key).unwrap();
         let root_issuer = Issuer::from_params(&ca, &root_key);

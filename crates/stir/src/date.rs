@@ -50,7 +50,7 @@ pub fn read_date(value: &str) -> Option<u64> {
     let mut clock = words.next()?.split(':').map(|part| number(part, 2));
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next().unwrap_or(Some(0))?);
     let zone = words.next()?;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {
         4 | 6 | 9 | 11 => 30,
         2 if is_leap => 29,

@@ -88,8 +88,11 @@ fn a_call_through_a_queue_to_an_agent_who_sends_it_on_has_one_truth() {
         .music(MUSIC, 4.0);
     let server = Server::start(site);
     let status = server.cli("cel show status");
-    for line in ["CEL Logging: Enabled", "CEL Tracking Event: CHAN_START", "CEL Event Subscriber: CEL Custom CSV Logging"]
-    {
+    for line in [
+        "CEL Logging: Enabled",
+        "CEL Tracking Event: CHAN_START",
+        "CEL Event Subscriber: CEL Custom CSV Logging",
+    ] {
         assert!(status.contains(line), "{status}");
     }
     let sip = server.site.sip;

@@ -85,6 +85,7 @@ fn keys_wind_start_over_pause_and_end_a_sound() {
 /// Logs in and gives a function that asks for an action and returns what is answered up to the given words.
 fn manager(server: &Server) -> impl FnMut(&str, &str) {
     let mut stream = TcpStream::connect((server.site.sip.ip(), 5038)).expect("a connection");
+    stream.set_read_timeout(Some(wait::SOON)).expect("a limit");
     let mut ask = move |action: &str, words: &str| {
         let lines = action.replace('\n', "\r\n");
         stream.write_all(format!("{lines}\r\n\r\n").as_bytes()).expect("the action leaves");
@@ -110,10 +111,7 @@ fn a_manager_steers_the_sound_of_a_call() {
     let channel = channels.split('!').next().unwrap_or_default().trim().to_owned();
     let mut ask = manager(&server);
     let mut steer = |control: &str| {
-        ask(
-            &format!("Action: ControlPlayback\nChannel: {channel}\nControl: {control}"),
-            "ControlPlayback queued",
-        );
+        ask(&format!("Action: ControlPlayback\nChannel: {channel}\nControl: {control}"), "Response: Success");
     };
     wait::until_true("sound", || bob.media.received() > 10);
     steer("pause");

@@ -123,7 +123,7 @@ fn rfc5456_8_2_digits_are_read_at_the_other_site() {
 fn a_site_tells_who_answers_where_both_say_connectedline() {
     for (name, more, told) in [
         ("iax-line", "connectedline = yes", "\"Front Desk\" <100>"),
-        ("iax-no-line", "connectedline = receive", "who-desk"),
+        ("iax-no-line", "connectedline = receive", "\"\" <who-desk>"),
     ] {
         let (first, second) = sites(name, more);
         let mut alice = Phone::new(first.site.sip, "alice");

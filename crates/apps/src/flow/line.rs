@@ -23,7 +23,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Ends the call.", "Hangup([causecode])",
         "Ends the call with a Q.850 cause, by number or name (17, USER_BUSY). Without one the cause of the last Dial\n\
          is told, or normal clearing.";
-    "PJSIPHangup" "chan_pjsip" Run::Now(|call, text| pjsip_hangup(call, text)),
+    "PJSIPHangup" "chan_pjsip" Run::Now(pjsip_hangup),
         "Ends a call that has come by SIP, with a response of choice.", "PJSIPHangup(cause)",
         "Refuses a call that is not answered with this final response: a number from 400 to 699, or its name (437,\n\
          UNSUPPORTED_CERTIFICATE, PJSIP_SC_BUSY_HERE); anything else is 603. HANGUPCAUSE is the cause that the response\n\

@@ -295,7 +295,6 @@ pub fn send_digits(shard: &Rc<Shard>, channel: &str, digits: Digits) -> Result<(
         between: digits.between.min(longest),
         after: digits.after.min(longest),
         duration_ms: digits.duration_ms.clamp(call::DIGIT_MIN_MS, call::DIGIT_MAX_MS),
-        ..digits
     };
     order(shard, channel, Order::Work(Work::Digits(digits)))
 }

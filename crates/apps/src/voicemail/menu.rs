@@ -89,7 +89,7 @@ pub(super) async fn main(call: &Call, text: &str) -> Outcome {
     if !account.rules.language.is_empty() {
         call.chan.with(|c| c.language.clone_from(&account.rules.language))?;
     }
-    let mut at_mailbox = AtMailboxes::new(call, &[account.clone()]);
+    let mut at_mailbox = AtMailboxes::new(call, std::slice::from_ref(&account));
     at_mailbox.tells = true;
     let mut owner = Owner { visit, account, open: None };
     let outcome = owner.run(first).await;

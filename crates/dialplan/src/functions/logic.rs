@@ -176,7 +176,7 @@ fn uuid(env: &mut dyn Env, _: &str, out: &mut String) -> Answer {
         (high >> 16 & 0xffff, 4),
         (high & 0xffff, 4),
         (low >> 48, 4),
-        (low & (1 << 48) - 1, 12),
+        (low & ((1 << 48) - 1), 12),
     ];
     let parts: Vec<String> = parts.iter().map(|(part, width)| format!("{part:0width$x}")).collect();
     push(out, &parts.join("-"))
