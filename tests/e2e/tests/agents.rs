@@ -106,7 +106,7 @@ fn a_call_through_a_queue_to_an_agent_who_sends_it_on_has_one_truth() {
     boss.must_register();
     anna.must_call("login");
     hears(&anna, MUSIC);
-    wait::until_true("Anna is logged in", || server.cli("agent show online").contains("Available"));
+    wait::until_true("Anna is logged in", || server.cli("agent show online").contains("NOT_INUSE"));
 
     caller.must_call("300");
     hears(&caller, ANNA);
