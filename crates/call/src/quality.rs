@@ -65,7 +65,7 @@ pub struct Quality {
     pub peer_jitter: Series,
     /// Loss that the peer reports.
     pub peer_lost: Series,
-    /// How good what we hear is, 0 to 100: see [`experience`].
+    /// How good what we hear is, 0 to 100.
     pub experience: Series,
     /// The same of what the peer hears, by its reports.
     pub peer_experience: Series,

@@ -83,7 +83,7 @@ macro_rules! verifying {
             cert_cache_dir: Text = "", "Folder of certificates that were fetched; empty: keys/stir_shaken/cache below astdatadir.";
             curl_timeout: Seconds<1, FETCH_MAX> = "2", "Seconds that a certificate may take to come.";
             max_cache_entry_age: Seconds<0, AGE_MAX> = "60", "Seconds that it is kept at most.";
-            max_cache_size: Int<1, CACHE_MAX> = "1000", "Certificates that are kept; what [verification] says holds.";
+            max_cache_size: Int<1, CACHE_MAX> = "1000", "Certificates that are kept; what the section verification says holds.";
             max_iat_age: Seconds<0, AGE_MAX> = "15", "Seconds that a signature is good for.";
             max_date_header_age: Seconds<0, AGE_MAX> = "15", "Seconds that a Date is.";
             failure_action: StirFailure = "continue", "What becomes of a call whose caller is not proved.";
