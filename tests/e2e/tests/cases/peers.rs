@@ -18,7 +18,7 @@ const EVENTS: u8 = 101;
 /// A name that no other has.
 fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("case{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("case{:07}x{:05}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Password of a manager or a user of ARI.

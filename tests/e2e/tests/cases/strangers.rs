@@ -169,7 +169,8 @@ fn who_exists_is_told_neither_by_answers_nor_by_lines_of_the_log_where_guests_ma
             let mut answers = Vec::new();
             for (number, method) in METHODS.into_iter().enumerate() {
                 // An address has so many lines, and who asks often is told of: neither is to be reached here.
-                let host = number as u8 + 1 + if user == "alice" { 0 } else { 100 };
+                // All addresses are as long: a shorter request can have a shorter answer.
+                let host = number as u8 + if user == "alice" { 101 } else { 201 };
                 let stranger = Stranger::at([127, 1, net, host].into(), server.site.sip);
                 let asked = ask(&server, method, user, "600");
                 let first = stranger.ask(&asked);
@@ -199,7 +200,7 @@ fn who_exists_is_told_neither_by_answers_nor_by_lines_of_the_log_where_guests_ma
             log.lines().filter(|line| named.iter().any(|named| line.contains(named))).count()
         };
         for (number, method) in METHODS.iter().enumerate() {
-            let (known, unknown) = (count(number + 1), count(number + 101));
+            let (known, unknown) = (count(number + 101), count(number + 201));
             assert!(known > 0 && known == unknown, "{case}: {method}: {known} and {unknown} lines:\n{log}");
         }
     }
