@@ -39,19 +39,22 @@ fn send_dtmf(call: Call, args: String) -> AppFuture {
         }
         let gap = arg(1).parse().map_or(DEFAULT_GAP, Duration::from_millis);
         let length = arg(2).parse().unwrap_or(DEFAULT_MS);
-        let target = match arg(3) {
-            "" => call.chan.clone(),
-            name => match call.chan.core(|core| core.by_name(name)) {
-                Some(id) => Chan::new(call.chan.shard().clone(), id),
-                None => {
-                    call.log(Level::Warning, &format!("SendDTMF: there is no channel '{name}'"));
-                    return Ok(Flow::Continue);
-                }
-            },
-        };
+        let Some(target) = target(&call, arg(3)) else { return Ok(Flow::Continue) };
         send(&call.chan, &target, arg(0), length, gap).await?;
         Ok(Flow::Continue)
     })
+}
+
+/// The channel of this name, this one without a name; one that is not there is said.
+pub(crate) fn target(call: &Call, name: &str) -> Option<Chan> {
+    if name.is_empty() {
+        return Some(call.chan.clone());
+    }
+    let found = call.chan.core(|core| core.by_name(name));
+    if found.is_none() {
+        call.log(Level::Warning, &format!("No such channel: {name}"));
+    }
+    found.map(|id| Chan::new(call.chan.shard().clone(), id))
 }
 
 /// Sends `digits` to `to` one after the other, while the story of `waits` waits; never on the time of a channel that

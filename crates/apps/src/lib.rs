@@ -44,6 +44,7 @@ pub mod presence;
 mod queue;
 pub mod records;
 mod say;
+mod sf;
 mod shell;
 mod spy;
 pub mod stasis;

@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
-use base::{Command, Digit};
+use base::{Command, Digit, Instant, TrunkDigits};
 use call::{Chan, ChanEvent, DIGIT_MAX_MS, DIGIT_MIN_MS, Level, Stop};
 
 use crate::call_ctx::args;
+use crate::dtmf::target;
 use crate::flow::rows;
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
@@ -101,16 +102,7 @@ async fn send_mf(call: &Call, text: &str) -> Outcome {
         kp: ms(3, usual.kp),
         st: ms(4, usual.st),
     };
-    let target = match arg(5) {
-        "" => call.chan.clone(),
-        name => match call.chan.core(|core| core.by_name(name)) {
-            Some(id) => Chan::new(call.chan.shard().clone(), id),
-            None => {
-                call.log(Level::Warning, &format!("No such channel: {name}"));
-                return Ok(Flow::Continue);
-            }
-        },
-    };
+    let Some(target) = target(call, arg(5)) else { return Ok(Flow::Continue) };
     send(&call.chan, &target, arg(0), lengths).await?;
     Ok(Flow::Continue)
 }
@@ -163,7 +155,7 @@ pub fn play(to: &Chan, symbol: char, ms: u16) -> bool {
     to.start_tone(&format!("!{low}+{high}/{}", ms.clamp(DIGIT_MIN_MS, DIGIT_MAX_MS)))
 }
 
-async fn sound(waits: &Chan, to: &Chan, tones: &str, ms: u16, between: u16) -> Result<(), Stop> {
+pub(crate) async fn sound(waits: &Chan, to: &Chan, tones: &str, ms: u16, between: u16) -> Result<(), Stop> {
     to.start_tone(&format!("!{tones}/{ms},!0/{between}"));
     waits.wait(Duration::from_millis(u64::from(ms) + u64::from(between))).await
 }
@@ -179,6 +171,18 @@ struct Collected {
 }
 
 impl Collected {
+    /// Nothing yet, by the options of ReceiveMF.
+    fn by(options: &dialplan::Options) -> Self {
+        let most = options.arg('n').and_then(|most| most.trim().parse().ok()).filter(|most| *most > 0);
+        Self {
+            digits: String::new(),
+            begun: options.has('l'),
+            keeps_kp: !options.has('k'),
+            keeps_st: !options.has('s'),
+            overrides: options.has('o'),
+            most: most.unwrap_or(COLLECTED_MAX).min(COLLECTED_MAX),
+        }
+    }
     /// Takes a digit; why it is over with it.
     fn take(&mut self, symbol: char) -> Option<&'static str> {
         match symbol {
@@ -204,12 +208,52 @@ impl Collected {
     }
 }
 
-/// Ends the search for digits, however the application ends.
-struct Listening<'a>(&'a Chan);
+/// Looks for digits of trunks until it is dropped, however the application ends.
+pub(crate) struct Listening<'a>(&'a Chan);
+
+impl<'a> Listening<'a> {
+    pub(crate) fn to(chan: &'a Chan, digits: TrunkDigits) -> Self {
+        chan.media(|stream| Command::DetectTrunkDigits { stream, digits: Some(digits) });
+        Self(chan)
+    }
+}
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        self.0.media(|stream| Command::DetectMf { stream, on: false });
+        self.0.media(|stream| Command::DetectTrunkDigits { stream, digits: None });
+    }
+}
+
+/// The channel's digits until `take` says why it is over with one, or `TIMEOUT`.
+pub(crate) async fn collect(
+    chan: &Chan,
+    deadline: Option<Instant>,
+    mut take: impl FnMut(char) -> Option<&'static str>,
+) -> Result<&'static str, Stop> {
+    loop {
+        match chan.event(deadline).await? {
+            Some(ChanEvent::Digit { digit, .. }) => {
+                if let Some(why) = take(digit.to_char()) {
+                    return Ok(why);
+                }
+            }
+            Some(_) => {}
+            None => return Ok("TIMEOUT"),
+        }
+    }
+}
+
+/// How long to listen: `None` for ever; what is no number is said and `Err`.
+pub(crate) fn timeout(call: &Call, text: &str) -> Result<Option<Duration>, ()> {
+    match text.trim() {
+        "" => Ok(None),
+        text => match args::seconds(text) {
+            Some(timeout) => Ok(Some(timeout).filter(|timeout| !timeout.is_zero())),
+            None => {
+                call.log(Level::Warning, &format!("Invalid timeout: {text}"));
+                Err(())
+            }
+        },
     }
 }
 
@@ -221,45 +265,18 @@ async fn receive_mf(call: &Call, text: &str) -> Outcome {
         call.set("RECEIVEMFSTATUS", "ERROR");
         return Ok(Flow::Continue);
     }
-    let timeout = match args::nth(&parts, 1).trim() {
-        "" => None,
-        text => match args::seconds(text) {
-            Some(timeout) => Some(timeout).filter(|timeout| !timeout.is_zero()),
-            None => {
-                call.log(Level::Warning, &format!("Invalid timeout: {text}"));
-                call.set("RECEIVEMFSTATUS", "ERROR");
-                return Ok(Flow::Continue);
-            }
-        },
+    let Ok(timeout) = timeout(call, args::nth(&parts, 1)) else {
+        call.set("RECEIVEMFSTATUS", "ERROR");
+        return Ok(Flow::Continue);
     };
     let options = dialplan::Options::parse(args::nth(&parts, 2), RECEIVE_OPTIONS);
     for letter in &options.unknown {
         call.log(Level::Warning, &format!("ReceiveMF has no option '{letter}'"));
     }
-    let most = options.arg('n').and_then(|most| most.trim().parse().ok()).filter(|most| *most > 0);
-    let mut collected = Collected {
-        digits: String::new(),
-        begun: options.has('l'),
-        keeps_kp: !options.has('k'),
-        keeps_st: !options.has('s'),
-        overrides: options.has('o'),
-        most: most.unwrap_or(COLLECTED_MAX).min(COLLECTED_MAX),
-    };
+    let mut collected = Collected::by(&options);
     let deadline = timeout.map(|timeout| call.chan.now() + timeout);
-    call.chan.media(|stream| Command::DetectMf { stream, on: true });
-    let listening = Listening(&call.chan);
-    let ended = loop {
-        match call.chan.event(deadline).await {
-            Ok(Some(ChanEvent::Digit { digit, .. })) => {
-                if let Some(why) = collected.take(digit.to_char()) {
-                    break Ok(why);
-                }
-            }
-            Ok(Some(_)) => {}
-            Ok(None) => break Ok("TIMEOUT"),
-            Err(stop) => break Err(stop),
-        }
-    };
+    let listening = Listening::to(&call.chan, TrunkDigits::Mf);
+    let ended = collect(&call.chan, deadline, |symbol| collected.take(symbol)).await;
     drop(listening);
     call.set(variable, &collected.digits);
     call.set("RECEIVEMFSTATUS", ended.unwrap_or("HANGUP"));
@@ -282,15 +299,7 @@ mod tests {
             ("nothing ends it", "", "*12", ("*12", None)),
         ] {
             let options = dialplan::Options::parse(options, RECEIVE_OPTIONS);
-            let most = options.arg('n').and_then(|most| most.parse().ok());
-            let mut collected = Collected {
-                digits: String::new(),
-                begun: options.has('l'),
-                keeps_kp: !options.has('k'),
-                keeps_st: !options.has('s'),
-                overrides: options.has('o'),
-                most: most.unwrap_or(COLLECTED_MAX),
-            };
+            let mut collected = Collected::by(&options);
             let why = came.chars().find_map(|symbol| collected.take(symbol));
             assert_eq!((&*collected.digits, why), expected, "{name}");
         }

@@ -42,6 +42,7 @@ const PARTS: &[&[AppRow]] = &[
     originate::ROWS,
     crate::message::ROWS,
     crate::mf::ROWS,
+    crate::sf::ROWS,
     crate::queue::ROWS,
     crate::statsd::ROWS,
     crate::queue::callback::ROWS,

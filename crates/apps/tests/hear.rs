@@ -1,4 +1,4 @@
-//! What listens for speech and tones: WaitForNoise, BackgroundDetect, AMD, TALK_DETECT(), TONE_DETECT().
+//! What listens for speech and tones: WaitForNoise, BackgroundDetect, AMD, ReceiveMF, ReceiveSF, TALK_DETECT(), TONE_DETECT().
 
 mod common;
 
@@ -81,6 +81,28 @@ fn a_tone_is_waited_for_so_often_and_so_long() {
         &[(2000, HEARD), (3000, HEARD)],
     );
     assert_eq!(noted(&world)[..2], ["SUCCESS 0", "1"]);
+}
+
+/// Digits of trunks: MF (ITU-T Q.320) with its begin and end, and pulses.
+#[test]
+fn digits_of_trunks_are_collected_until_they_are_all_there() {
+    let press = |digits: &str| -> Vec<(u64, Act)> {
+        digits.chars().zip(0..).map(|(digit, at)| (1000 + at * 300, Act::Press(digit))).collect()
+    };
+    for (name, step, acts, expected) in [
+        ("MF to its end", "ReceiveMF(got)", press("*42#"), "*42# START"),
+        ("so many of MF", "ReceiveMF(got,,n(3))", press("*42"), "*42 MAXDIGITS"),
+        ("MF that does not end", "ReceiveMF(got,4.5)", press("*42"), "*42 TIMEOUT"),
+        ("MF for how long", "ReceiveMF(got,long)", vec![], " ERROR"),
+        ("so many pulses", "ReceiveSF(got,3)", press("4207"), "420 MAXDIGITS"),
+        ("pulses for some time", "ReceiveSF(got,,4)", press("42"), "42 TIMEOUT"),
+        ("pulses of another frequency", "ReceiveSF(got,2,,2400,dq)", press("42"), "42 MAXDIGITS"),
+        ("a frequency that no telephone carries", "ReceiveSF(got,2,,9000)", press("42"), " ERROR"),
+        ("no number of digits", "ReceiveSF(got,all)", press("42"), " ERROR"),
+    ] {
+        let world = run(step, "${got} ${RECEIVEMFSTATUS}${RECEIVESFSTATUS}", &acts);
+        assert_eq!(noted(&world).first().map(String::as_str), Some(expected), "{name}");
+    }
 }
 
 /// One call of `1`, whose prompt `long` takes ten seconds.

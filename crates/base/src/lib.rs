@@ -37,7 +37,7 @@ pub use line::{LineIn, LineOut, line};
 pub use media::{
     AUDIO_SLOTS, AudioSink, AudioSource, Clip, Command, Direction, DtmfMode, Event, Fault, Fax, HoldBack,
     Latch, Listener, Loudness, MAX_RX_PAYLOADS, Marking, PIPE, Packets, PictureRequest, Plan, PlayEnd,
-    ReportBlock, RtcpReport, RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones,
+    ReportBlock, RtcpReport, RxPayload, SenderInfo, SoundWatch, StreamStats, ToneWatch, Tones, TrunkDigits,
     UdptlProtection, VIDEO_SLOTS,
 };
 pub use network::{answer_octets, datagram_overhead, in_network, source_of};

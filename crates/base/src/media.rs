@@ -40,6 +40,15 @@ pub enum Latch {
     Off,
 }
 
+/// How a trunk without DTMF sends digits in the audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrunkDigits {
+    /// Two of six tones (R1, ITU-T Q.320, Q.323): KP is `*`, ST `#`, STP, ST2P and ST3P are `A` to `C`.
+    Mf,
+    /// Pulses of one frequency, of so many hertz.
+    Sf(u16),
+}
+
 /// How DTMF leaves on this stream, and what is recognised besides RFC 4733.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DtmfMode {
@@ -404,13 +413,12 @@ pub enum Command {
         /// On or off.
         on: bool,
     },
-    /// Reports digits of R1 in what is received like those of DTMF, or does so no more: KP as `*`, ST as `#`, STP, ST2P and
-    /// ST3P as `A` to `C`.
-    DetectMf {
+    /// Reports digits of trunks in what is received like those of DTMF, or does so no more.
+    DetectTrunkDigits {
         /// Stream.
         stream: StreamId,
-        /// Whether they are looked for.
-        on: bool,
+        /// How they are sent; `None` ends it.
+        digits: Option<TrunkDigits>,
     },
     /// Records what arrives until [`Command::StopRecord`]; linear samples at `rate` of `format`.
     Record {

@@ -51,7 +51,8 @@ impl Engaged {
             Command::Mute { heard, sent, .. } => self.mutes = *heard || *sent,
             Command::Record { .. } => self.records = true,
             Command::StopRecord { .. } => self.records = false,
-            Command::DetectInband { on, .. } | Command::DetectMf { on, .. } => self.seeks_tones = *on,
+            Command::DetectInband { on, .. } => self.seeks_tones = *on,
+            Command::DetectTrunkDigits { digits, .. } => self.seeks_tones = digits.is_some(),
             Command::WatchSilence { ms, .. } => self.seeks_silence = *ms > 0,
             Command::WatchTone { listener, watch, .. } => {
                 note(&mut self.watches_tone, *listener, watch.is_some())
@@ -97,7 +98,7 @@ fn engaging(command: &Command) -> Option<StreamId> {
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }
         | Command::DetectInband { stream, .. }
-        | Command::DetectMf { stream, .. }
+        | Command::DetectTrunkDigits { stream, .. }
         | Command::WatchSilence { stream, .. }
         | Command::WatchTone { stream, .. }
         | Command::WatchSound { stream, .. }

@@ -1,6 +1,8 @@
 //! How good a channel's audio was: the totals of its stream, and how they went from one RTCP report to the next.
 
-use base::{FormatId, StreamStats};
+use core::time::Duration;
+
+use base::{FormatId, Instant, StreamStats};
 
 use crate::mos::Path;
 
@@ -57,6 +59,8 @@ impl Series {
 pub struct Quality {
     /// Totals, as they were told last.
     pub latest: StreamStats,
+    /// When that was.
+    latest_at: Instant,
     /// Jitter of what we receive.
     pub jitter: Series,
     /// Packets that did not reach us.
@@ -86,11 +90,11 @@ impl Quality {
         ]
     }
     /// Takes totals that were asked for.
-    pub(crate) fn told(&mut self, stats: StreamStats) {
-        self.latest = stats;
+    pub(crate) fn told(&mut self, stats: StreamStats, now: Instant) {
+        (self.latest, self.latest_at) = (stats, now);
     }
     /// Takes the totals of an RTCP report.
-    pub(crate) fn report(&mut self, stats: StreamStats) {
+    pub(crate) fn report(&mut self, stats: StreamStats, now: Instant) {
         let lost = |now: u32, before: u32| f64::from(now.saturating_sub(before));
         self.jitter.add(seconds(stats.jitter_us));
         self.lost.add(lost(stats.lost_packets, self.reported.lost_packets));
@@ -112,8 +116,17 @@ impl Quality {
         if stats.round_trip_us > 0 {
             self.round_trip.add(seconds(stats.round_trip_us));
         }
-        (self.latest, self.reported) = (stats, stats);
+        (self.latest, self.latest_at, self.reported) = (stats, now, stats);
     }
+}
+
+/// Reports of RTCP bring totals about every five seconds; those of a younger call have not come.
+const REPORTS_WITHIN: Duration = Duration::from_secs(6);
+
+/// Whether totals have to be asked for to be known when the call ends: those of a young call, and those that no reports bring.
+pub(crate) fn is_to_be_asked(answered: Instant, known: Option<&Quality>, now: Instant) -> bool {
+    let is_over = |since: Instant| since + REPORTS_WITHIN <= now;
+    !is_over(answered) || known.is_none_or(|known| is_over(known.latest_at))
 }
 
 /// How good a listener would call what he hears, 0 to 100: twenty times the opinion score of G.107 Annex B, with a rating from
@@ -257,9 +270,30 @@ mod tests {
     fn losses_are_those_of_an_interval_and_an_unknown_round_trip_does_not_count() {
         let mut quality = Quality::default();
         for (lost_packets, round_trip_us) in [(3, 0), (3, 20_000), (10, 40_000)] {
-            quality.report(StreamStats { lost_packets, round_trip_us, ..StreamStats::default() });
+            quality
+                .report(StreamStats { lost_packets, round_trip_us, ..StreamStats::default() }, Instant::ZERO);
         }
         assert_eq!((quality.lost.least(), quality.lost.greatest()), (0.0, 7.0));
         assert_eq!((quality.round_trip.least(), quality.round_trip.mean()), (0.02, 0.03));
+    }
+
+    #[test]
+    fn totals_are_asked_for_where_no_report_has_told_them() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        // Seconds: when it was answered, when totals came last, now.
+        for (case, answered, told, now, asked) in [
+            ("a young call", 100, None, 101, true),
+            ("a young call that was asked", 100, Some(104), 105, true),
+            ("reports have come", 100, Some(105), 110, false),
+            ("no reports come", 100, Some(105), 111, true),
+            ("nothing is known", 100, None, 200, true),
+        ] {
+            let known = told.map(|told| {
+                let mut quality = Quality::default();
+                quality.told(StreamStats::default(), at(told));
+                quality
+            });
+            assert_eq!(is_to_be_asked(at(answered), known.as_ref(), at(now)), asked, "{case}");
+        }
     }
 }

@@ -17,7 +17,7 @@ const BLOCKS_TO_BEGIN: u8 = 2;
 /// Blocks without it before it counts as ended; bridges a drop-out of a block.
 const BLOCKS_TO_END: u8 = 3;
 /// Weakest tone, dBm0 a frequency: -25 dBm0 for the digit, less what a deviating frequency loses in its filter.
-const LEVEL_MIN_DBM0: f64 = -32.0;
+pub(crate) const LEVEL_MIN_DBM0: f64 = -32.0;
 /// How much the column may exceed the row (12 dB) and the row the column (8 dB): phones lift columns, long lines eat them.
 const TWIST_MAX: f32 = 15.8;
 const REVERSE_TWIST_MAX: f32 = 6.3;
@@ -243,7 +243,7 @@ fn strongest(samples: &[f32; BLOCK], group: &[f32; 4]) -> Option<(usize, f32)> {
 }
 
 /// Power of one frequency in a block.
-fn goertzel(samples: &[f32; BLOCK], hertz: f32) -> f32 {
+pub(crate) fn goertzel(samples: &[f32], hertz: f32) -> f32 {
     let factor = 2.0 * (core::f32::consts::TAU * hertz / 8000.0).cos();
     let (mut last, mut before) = (0.0f32, 0.0f32);
     for &x in samples {

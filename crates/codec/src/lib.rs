@@ -29,6 +29,7 @@ mod measure;
 mod pairs;
 mod paths;
 mod plc;
+mod pulses;
 mod resample;
 mod transcode;
 
@@ -49,6 +50,7 @@ pub use group::{
 pub use lanes::{Level, UnknownLevel};
 pub use measure::{Material, Trial, Work};
 pub use paths::{Costs, Path, Paths, Price};
+pub use pulses::PulseDetector;
 pub use resample::{RATES, Resampler, prepare as prepare_resamplers};
 pub use speex::Quality as SpeexQuality;
 pub use tone::{RenderedTone, Tone, ToneError, ToneGenerator, ToneScript, milliwatt, render_clip};

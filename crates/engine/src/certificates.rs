@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::PageWant;
 use driver::sip::CertificateWant;
 use io::clock::Clock;
-use io::web::GuardedClient;
+use io::web::fetch_guarded;
 use sha1::{Digest as _, Sha1};
 use stir::CERTIFICATE_BYTES_MAX;
 use stir::cache::{FETCHES_MAX, lifetime};
@@ -80,11 +80,10 @@ fn serve(
     tell: &Sender<(String, Came)>,
     ring: &(dyn Fn() + Send + Sync),
 ) {
-    let mut client = GuardedClient::default();
     loop {
         let next = inbox.lock().map(|inbox| inbox.recv());
         let Ok(Ok(want)) = next else { return };
-        let came = catch_unwind(AssertUnwindSafe(|| fetch(&mut client, &want)));
+        let came = catch_unwind(AssertUnwindSafe(|| fetch(&want)));
         let came = came.unwrap_or_else(|_| Err("a fault of the client".to_owned()));
         if tell.send((want.url, came)).is_err() {
             return;
@@ -93,7 +92,7 @@ fn serve(
     }
 }
 
-fn fetch(client: &mut GuardedClient, want: &CertificateWant) -> Came {
+fn fetch(want: &CertificateWant) -> Came {
     let CertificateWant { url, fetching } = want;
     let now = Clock.wall().as_secs();
     let file = file_of(&fetching.folder, url);
@@ -115,7 +114,7 @@ fn fetch(client: &mut GuardedClient, want: &CertificateWant) -> Came {
         verify: true,
         proxy: String::new(),
     };
-    let page = client.fetch(&page, &fetching.allows)?;
+    let page = fetch_guarded(&page, &fetching.allows)?;
     if page.status != 200 {
         return Err(format!("the answer was {}", page.status));
     }

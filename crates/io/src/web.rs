@@ -17,7 +17,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::wake::{Receiver, Sender, queue};
 
-pub use guarded::{Allows, GuardedClient};
+pub use guarded::{Allows, fetch_guarded};
 
 /// Threads, and so pages that are fetched at once: each may wait for minutes, and costs little while it does.
 pub const THREADS_MAX: usize = 32;

@@ -1,7 +1,7 @@
 //! What listens to a stream besides its bridge: recording, watches for sound and silence, tone detection.
 
-use base::{AudioSink, FormatId, Listener, SampleRate, SoundWatch};
-use codec::{DtmfDetector, DtmfEdge, Resampler};
+use base::{AudioSink, FormatId, Listener, SampleRate, SoundWatch, TrunkDigits};
+use codec::{DtmfDetector, DtmfEdge, PulseDetector, Resampler};
 use rtp::EventEdge;
 
 use crate::ear::FRAME_SAMPLES_MAX;
@@ -23,8 +23,8 @@ pub(crate) struct Taps {
     silence: Option<SilenceWatch>,
     sound: [Option<Sound>; Listener::COUNT],
     pub(crate) inband: Option<Inband>,
-    /// The same for digits of R1.
-    pub(crate) mf: Option<Inband>,
+    /// The same for digits of trunks.
+    trunk: Option<Inband>,
     pub(crate) monitors: Option<Box<Monitors>>,
 }
 
@@ -81,7 +81,7 @@ impl Taps {
     pub(crate) fn is_empty(&self) -> bool {
         let monitored = self.monitors.as_ref().is_some_and(|monitors| !monitors.is_empty());
         let watched = self.silence.is_some() || self.sound.iter().any(Option::is_some);
-        self.record.is_none() && !watched && self.inband.is_none() && self.mf.is_none() && !monitored
+        self.record.is_none() && !watched && self.inband.is_none() && self.trunk.is_none() && !monitored
     }
     pub(crate) fn record(&mut self, format: FormatId, sink: Box<dyn AudioSink>) {
         self.record = Some(Record { sink, format, from: format.rate(), resampler: None });
@@ -100,13 +100,18 @@ impl Taps {
     }
     pub(crate) fn detect_inband(&mut self, on: bool) {
         match (on, &self.inband) {
-            (true, None) => self.inband = Some(Inband::new(DtmfDetector::new())),
+            (true, None) => self.inband = Some(Inband::new(Detector::Pairs(DtmfDetector::new()))),
             (true, Some(_)) => {}
             (false, _) => self.inband = None,
         }
     }
-    pub(crate) fn detect_mf(&mut self, on: bool) {
-        self.mf = on.then(|| Inband::new(DtmfDetector::mf()));
+    pub(crate) fn detect_trunk_digits(&mut self, digits: Option<TrunkDigits>) {
+        self.trunk = digits.map(|digits| {
+            Inband::new(match digits {
+                TrunkDigits::Mf => Detector::Pairs(DtmfDetector::mf()),
+                TrunkDigits::Sf(hertz) => Detector::Pulses(PulseDetector::new(hertz)),
+            })
+        });
     }
     /// Builds the converters for audio at `rate`; called when routes are planned, never per packet.
     pub(crate) fn prepare(&mut self, rate: SampleRate) {
@@ -116,7 +121,7 @@ impl Taps {
             record.from = rate;
             record.resampler = Resampler::new(rate, record.format.rate());
         }
-        for inband in [&mut self.inband, &mut self.mf].into_iter().flatten() {
+        for inband in [&mut self.inband, &mut self.trunk].into_iter().flatten() {
             inband.prepare(rate);
         }
     }
@@ -143,7 +148,7 @@ impl Taps {
                 sound.frame(linear, rate, listener, &mut found);
             }
         }
-        for inband in [&mut self.inband, &mut self.mf].into_iter().flatten() {
+        for inband in [&mut self.inband, &mut self.trunk].into_iter().flatten() {
             inband.frame(linear, &mut found);
         }
         found
@@ -205,15 +210,30 @@ impl Sound {
     }
 }
 
+/// What tones are digits.
+enum Detector {
+    Pairs(DtmfDetector),
+    Pulses(PulseDetector),
+}
+
+impl Detector {
+    fn process(&mut self, linear: &[i16], report: impl FnMut(DtmfEdge)) {
+        match self {
+            Self::Pairs(detector) => detector.process(linear, report),
+            Self::Pulses(detector) => detector.process(linear, report),
+        }
+    }
+}
+
 /// Recognises tones in the audio, at 8 kHz.
 pub(crate) struct Inband {
-    detector: DtmfDetector,
+    detector: Detector,
     from: SampleRate,
     resampler: Option<Resampler>,
 }
 
 impl Inband {
-    fn new(detector: DtmfDetector) -> Self {
+    fn new(detector: Detector) -> Self {
         Self { detector, from: DETECTOR_RATE, resampler: None }
     }
     fn prepare(&mut self, rate: SampleRate) {

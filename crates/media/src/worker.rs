@@ -558,7 +558,9 @@ impl<P: PacketIo> Desk<'_, P> {
                 let wanted = |plan: &Plan| on || plan.dtmf == DtmfMode::Inband;
                 self.with_taps(stream, |taps, plan| taps.detect_inband(wanted(plan)));
             }
-            Command::DetectMf { stream, on } => self.with_taps(stream, |taps, _| taps.detect_mf(on)),
+            Command::DetectTrunkDigits { stream, digits } => {
+                self.with_taps(stream, |taps, _| taps.detect_trunk_digits(digits));
+            }
             Command::Record { stream, format, sink } => {
                 self.with_taps(stream, |taps, _| taps.record(format, sink));
             }

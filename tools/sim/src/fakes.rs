@@ -352,7 +352,7 @@ impl MediaDoor for Media {
             | Command::WatchSilence { .. }
             | Command::WatchSound { watch: None, .. }
             | Command::KeepDigits { .. }
-            | Command::DetectMf { .. }
+            | Command::DetectTrunkDigits { .. }
             | Command::Fax { .. } => {}
         }
     }

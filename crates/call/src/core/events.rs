@@ -316,26 +316,30 @@ impl Core {
             }
         }
     }
-    /// The totals of all channels that carry RTP are asked for, so that they are known when a call ends.
+    /// The totals of channels that carry RTP are asked for where no report tells them, so that they are known when a call ends.
     pub fn ask_quality(&mut self) {
-        let is_measured =
-            |channel: &&crate::Channel| channel.rtp_digits.is_some() && channel.answered.is_some();
+        let now = self.now;
+        let is_asked = |channel: &&crate::Channel| {
+            let asks = |at| crate::quality::is_to_be_asked(at, channel.quality.as_deref(), now);
+            channel.rtp_digits.is_some() && channel.answered.is_some_and(asks)
+        };
         let streams: Vec<StreamId> =
-            self.channels().filter(is_measured).filter_map(|channel| channel.stream).collect();
+            self.channels().filter(is_asked).filter_map(|channel| channel.stream).collect();
         streams.into_iter().for_each(|stream| self.media(Command::Stats { stream }));
     }
     fn stats_came(&mut self, stream: StreamId, stats: base::StreamStats, asked: bool) {
+        let now = self.now;
         let Some(channel) = self.by_stream.get(&stream).copied().and_then(|id| self.get_mut(id)) else {
             return;
         };
         let quality = channel.quality.get_or_insert_default();
         if asked {
-            quality.told(stats);
+            quality.told(stats, now);
             let is_awaited = std::mem::take(&mut channel.asked_quality);
             let waiter = channel.waiter.filter(|_| is_awaited);
             self.woken.extend(waiter);
         } else {
-            quality.report(stats);
+            quality.report(stats, now);
         }
     }
     /// Lets no audio through from the party of a channel (`heard`), or to it (`sent`), or lets it through again; `None`

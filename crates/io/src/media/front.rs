@@ -664,7 +664,7 @@ fn streams_of(command: &Command, rooms: &Rooms) -> Option<(StreamId, Option<Stre
         | Command::SendDigit { stream, .. }
         | Command::KeepDigits { stream, .. }
         | Command::DetectInband { stream, .. }
-        | Command::DetectMf { stream, .. }
+        | Command::DetectTrunkDigits { stream, .. }
         | Command::Record { stream, .. }
         | Command::StopRecord { stream }
         | Command::Monitor { stream, .. }

@@ -14,20 +14,15 @@ use super::{Report, page_by, settings};
 /// Which addresses may be asked.
 pub type Allows = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// For a thread of one's own. No connection is kept, so that each page is asked for at an address that was looked at.
-#[derive(Debug, Default)]
-pub struct GuardedClient(());
-
-impl GuardedClient {
-    /// The page, or why there is none. Nothing is sent to an address that is not allowed; a proxy would be asked instead, so
-    /// that there is none.
-    pub fn fetch(&mut self, want: &PageWant, allows: &Allows) -> Report {
-        let config = settings(true).max_idle_connections(0).max_idle_connections_per_host(0).build();
-        let resolver = Guard { inner: DefaultResolver::default(), allows: Arc::clone(allows) };
-        let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
-        let want = PageWant { proxy: String::new(), ..want.clone() };
-        page_by(&agent, &want)
-    }
+/// The page, or why there is none, for a thread of one's own. Nothing is sent to an address that is not allowed; a proxy would
+/// be asked instead, so that there is none. No connection is kept, so that each page is asked for at an address that was
+/// looked at.
+pub fn fetch_guarded(want: &PageWant, allows: &Allows) -> Report {
+    let config = settings(true).max_idle_connections(0).max_idle_connections_per_host(0).build();
+    let resolver = Guard { inner: DefaultResolver::default(), allows: Arc::clone(allows) };
+    let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
+    let want = PageWant { proxy: String::new(), ..want.clone() };
+    page_by(&agent, &want)
 }
 
 struct Guard {

@@ -74,6 +74,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("app_sayunixtime", &[A("SayUnixTime"), A("DateTime")]),
     ("app_mf", &[A("ReceiveMF"), A("SendMF")]),
     ("app_senddtmf", &[A("SendDTMF")]),
+    ("app_sf", &[A("ReceiveSF"), A("SendSF")]),
     ("app_sendtext", &[A("ReceiveText"), A("SendText")]),
     ("app_stack", &[A("Gosub"), A("GosubIf"), A("Return"), A("StackPop"), F("LOCAL"), F("LOCAL_PEEK"), F("STACK_PEEK")]),
     ("app_statsd", &[A("StatsD")]),
