@@ -11,8 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use e2e::{Server, Site, address};
+use e2e::{Authority, Identity, Server, Site, address, installed};
 use loadbench::{Awake, Figure, Meter, QUIET_LOG, publish_points, short};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 
 /// Calls a second.
 const RATES: [u64; 4] = [1, 50, 200, 400];
@@ -24,11 +27,37 @@ const P99_MS: f64 = 10.0;
 enum Transport {
     Udp,
     Tcp,
+    Tls,
 }
+
+impl Transport {
+    /// As a Via names it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+        }
+    }
+    /// What a SIP URI says of it.
+    const fn parameter(self) -> &'static str {
+        match self {
+            Self::Udp => "",
+            Self::Tcp => ";transport=tcp",
+            Self::Tls => ";transport=tls",
+        }
+    }
+}
+
+/// Name that the program and the callee prove.
+const NAME: &str = "pbx.example.com";
 
 fn main() {
     let _awake = Awake::keep();
-    for (transport, name) in [(Transport::Udp, "udp"), (Transport::Tcp, "tcp")] {
+    for (transport, name) in [(Transport::Udp, "udp"), (Transport::Tcp, "tcp"), (Transport::Tls, "tls")] {
+        if transport == Transport::Tls && !installed(&["openssl"]) {
+            continue;
+        }
         let (mut medians, mut tails, mut costs) = (Vec::new(), Vec::new(), Vec::new());
         for rate in RATES {
             let row = format!("answered_{name}_{rate}");
@@ -77,8 +106,9 @@ fn quantile(times: &[f64], part: f64) -> f64 {
 /// Milliseconds until each call was answered, and milliseconds of one core for each.
 fn measure(transport: Transport, rate: u64) -> (Vec<f64>, f64) {
     let (caller, callee) = (address(), address());
-    let (callees, at) = Callees::listen(transport, callee);
-    let parameter = if transport == Transport::Tcp { "\\;transport=tcp" } else { "" };
+    let keys = (transport == Transport::Tls).then(Keys::new);
+    let (callees, at) = Callees::listen(transport, callee, keys.as_ref());
+    let parameter = transport.parameter().replace(';', "\\;");
     let mut site = Site::new("latency")
         .dialplan("[test]\nexten => 100,1,Dial(PJSIP/callee)\n")
         .trunk("caller", (caller, 5060).into())
@@ -90,20 +120,28 @@ fn measure(transport: Transport, rate: u64) -> (Vec<f64>, f64) {
             ),
         );
     site.rewrite("logger.conf", QUIET_LOG);
+    let port = if transport == Transport::Tls { 5061 } else { site.sip.port() };
+    let at = SocketAddr::new(site.sip.ip(), port);
+    if let Some(keys) = &keys {
+        let (certificate, key) = (keys.own.certificate.display(), keys.own.key.display());
+        site.append(
+            "pjsip.conf",
+            &format!("[tls]\ntype=transport\nprotocol=tls\nbind={at}\ncert_file={certificate}\npriv_key_file={key}\n"),
+        );
+    }
     let server = Server::start(site);
     let meter = Meter::new(server.pid());
     let stop = Arc::new(AtomicBool::new(false));
     callees.serve(&stop);
-    let mut wire = Wire::connect(transport, caller, server.site.sip);
+    let mut wire = Wire::connect(transport, caller, at, keys.as_ref());
     let mut answers = wire.second_handle();
     let (asked, times) = (Arc::new(Mutex::new(HashMap::new())), Arc::new(Mutex::new(Vec::new())));
     let reader = std::thread::spawn({
         let (asked, times, stop) = (asked.clone(), times.clone(), stop.clone());
-        let server = server.site.sip;
         move || {
             while !stop.load(Relaxed) {
                 for text in answers.receive() {
-                    if let Some(reply) = react(&text, server, &asked, &times) {
+                    if let Some(reply) = react(&text, at, &asked, &times) {
                         answers.send(&reply);
                     }
                 }
@@ -122,7 +160,7 @@ fn measure(transport: Transport, rate: u64) -> (Vec<f64>, f64) {
             times.lock().unwrap().clear();
             before = meter.read();
         }
-        let text = wire.invite(number, server.site.sip);
+        let text = wire.invite(number, at);
         asked.lock().unwrap().insert(call_id(&text).to_owned(), Instant::now());
         wire.send(&text);
     }
@@ -193,50 +231,123 @@ fn description(ip: IpAddr) -> String {
     )
 }
 
+/// Certificates of a run, all of one authority.
+struct Keys {
+    authority: Authority,
+    own: Identity,
+}
+
+impl Keys {
+    fn new() -> Self {
+        let authority = Authority::new("latency");
+        let own = authority.sign(&format!("DNS:{NAME}"));
+        Self { authority, own }
+    }
+    fn client(&self) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_file(self.authority.list()).expect("the authority's certificate");
+        roots.add(root).expect("an authority");
+        ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    }
+    fn server(&self) -> ServerConfig {
+        let chain = CertificateDer::pem_file_iter(&self.own.certificate).expect("a certificate");
+        let chain = chain.map(|one| one.expect("a certificate")).collect();
+        let key = PrivateKeyDer::from_pem_file(&self.own.key).expect("a key");
+        ServerConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a certificate of this key")
+    }
+}
+
+/// A session that two threads share: one waits for what comes, the other sends.
+#[derive(Clone)]
+struct Sealed(Arc<Mutex<Connection>>);
+
+impl Sealed {
+    fn shake(session: impl Into<Connection>, socket: &mut TcpStream) -> Self {
+        let mut session = session.into();
+        while session.is_handshaking() {
+            session.complete_io(socket).expect("a handshake");
+        }
+        Self(Arc::new(Mutex::new(session)))
+    }
+    fn send(&self, text: &str, socket: &mut TcpStream) {
+        let mut session = self.0.lock().unwrap();
+        session.writer().write_all(text.as_bytes()).expect("room");
+        while session.wants_write() {
+            session.write_tls(socket).expect("the connection stands");
+        }
+    }
+    fn receive(&self, mut sealed: &[u8], plain: &mut Vec<u8>) {
+        let mut session = self.0.lock().unwrap();
+        while !sealed.is_empty() {
+            session.read_tls(&mut sealed).expect("room");
+            session.process_new_packets().expect("what the program seals can be read");
+            // It ends in "nothing more yet".
+            let _ = session.reader().read_to_end(plain);
+        }
+    }
+}
+
 /// A way to send and receive messages.
 enum Wire {
     Udp(UdpSocket),
-    Tcp(TcpStream, Vec<u8>),
+    /// A connection, what has come of a message that is not whole, and what seals it.
+    Stream(TcpStream, Vec<u8>, Option<Sealed>),
 }
 
 impl Wire {
-    fn connect(transport: Transport, ip: IpAddr, server: SocketAddr) -> Self {
-        match transport {
-            Transport::Udp => {
-                let socket = UdpSocket::bind((ip, 0)).expect("a port");
-                socket.connect(server).expect("a way to the program");
-                Self::udp(socket)
-            }
-            Transport::Tcp => {
-                let socket = bound_stream(ip, server);
-                Self::tcp(socket)
-            }
+    fn connect(transport: Transport, ip: IpAddr, server: SocketAddr, keys: Option<&Keys>) -> Self {
+        if transport == Transport::Udp {
+            let socket = UdpSocket::bind((ip, 0)).expect("a port");
+            socket.connect(server).expect("a way to the program");
+            return Self::udp(socket);
         }
+        let mut socket = bound_stream(ip, server);
+        let sealed = keys.map(|keys| {
+            let name = ServerName::try_from(NAME).expect("a name");
+            let session = ClientConnection::new(keys.client().into(), name).expect("a session");
+            Sealed::shake(session, &mut socket)
+        });
+        Self::stream(socket, sealed)
     }
     fn udp(socket: UdpSocket) -> Self {
         socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
         Self::Udp(socket)
     }
-    fn tcp(stream: TcpStream) -> Self {
+    fn stream(stream: TcpStream, sealed: Option<Sealed>) -> Self {
         stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
         stream.set_nodelay(true).expect("an option");
-        Self::Tcp(stream, Vec::new())
+        Self::Stream(stream, Vec::new(), sealed)
     }
     fn second_handle(&self) -> Self {
         match self {
             Self::Udp(socket) => Self::Udp(socket.try_clone().expect("a second handle")),
-            Self::Tcp(stream, _) => Self::Tcp(stream.try_clone().expect("a second handle"), Vec::new()),
+            Self::Stream(stream, _, sealed) => {
+                Self::Stream(stream.try_clone().expect("a second handle"), Vec::new(), sealed.clone())
+            }
         }
     }
     fn local(&self) -> SocketAddr {
         match self {
             Self::Udp(socket) => socket.local_addr(),
-            Self::Tcp(stream, _) => stream.local_addr(),
+            Self::Stream(stream, ..) => stream.local_addr(),
         }
         .expect("an address")
     }
-    fn name(&self) -> &'static str {
-        if matches!(self, Self::Udp(_)) { "UDP" } else { "TCP" }
+    const fn transport(&self) -> Transport {
+        match self {
+            Self::Udp(_) => Transport::Udp,
+            Self::Stream(_, _, None) => Transport::Tcp,
+            Self::Stream(_, _, Some(_)) => Transport::Tls,
+        }
     }
     /// Sends messages that stand apart by a zero.
     fn send(&mut self, texts: &str) {
@@ -246,7 +357,10 @@ impl Wire {
                     // What does not fit is a call without an answer.
                     let _ = socket.send(text.as_bytes());
                 }
-                Self::Tcp(stream, _) => stream.write_all(text.as_bytes()).expect("the connection stands"),
+                Self::Stream(stream, _, None) => {
+                    stream.write_all(text.as_bytes()).expect("the connection stands");
+                }
+                Self::Stream(stream, _, Some(sealed)) => sealed.send(text, stream),
             }
         }
     }
@@ -260,9 +374,12 @@ impl Wire {
                     .into_iter()
                     .collect()
             }
-            Self::Tcp(stream, kept) => {
+            Self::Stream(stream, kept, sealed) => {
                 let length = stream.read(&mut buffer).unwrap_or(0);
-                kept.extend_from_slice(&buffer[..length]);
+                match sealed {
+                    Some(sealed) => sealed.receive(&buffer[..length], kept),
+                    None => kept.extend_from_slice(&buffer[..length]),
+                }
                 let mut texts = Vec::new();
                 while let Some(end) = kept.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4) {
                     let head = String::from_utf8_lossy(&kept[..end]).into_owned();
@@ -278,8 +395,8 @@ impl Wire {
         }
     }
     fn invite(&self, number: u64, server: SocketAddr) -> String {
-        let (local, name, body) = (self.local(), self.name(), description(self.local().ip()));
-        let parameter = if name == "TCP" { ";transport=tcp" } else { "" };
+        let (local, body) = (self.local(), description(self.local().ip()));
+        let (name, parameter) = (self.transport().name(), self.transport().parameter());
         format!(
             "INVITE sip:100@{server} SIP/2.0\r\nVia: SIP/2.0/{name} {local};rport;branch=z9hG4bK-{number}\r\n\
              Max-Forwards: 70\r\nFrom: <sip:caller@{server}>;tag=f{number}\r\nTo: <sip:100@{server}>\r\n\
@@ -302,23 +419,19 @@ fn bound_stream(ip: IpAddr, server: SocketAddr) -> TcpStream {
 /// Who is called, and answers at once.
 enum Callees {
     Udp(UdpSocket),
-    Tcp(TcpListener),
+    Stream(TcpListener, Option<Arc<ServerConfig>>),
 }
 
 impl Callees {
-    fn listen(transport: Transport, ip: IpAddr) -> (Self, SocketAddr) {
-        match transport {
-            Transport::Udp => {
-                let socket = UdpSocket::bind((ip, 0)).expect("a port");
-                let at = socket.local_addr().expect("an address");
-                (Self::Udp(socket), at)
-            }
-            Transport::Tcp => {
-                let listener = TcpListener::bind((ip, 0)).expect("a port");
-                let at = listener.local_addr().expect("an address");
-                (Self::Tcp(listener), at)
-            }
+    fn listen(transport: Transport, ip: IpAddr, keys: Option<&Keys>) -> (Self, SocketAddr) {
+        if transport == Transport::Udp {
+            let socket = UdpSocket::bind((ip, 0)).expect("a port");
+            let at = socket.local_addr().expect("an address");
+            return (Self::Udp(socket), at);
         }
+        let listener = TcpListener::bind((ip, 0)).expect("a port");
+        let at = listener.local_addr().expect("an address");
+        (Self::Stream(listener, keys.map(|keys| keys.server().into())), at)
     }
     fn serve(self, stop: &Arc<AtomicBool>) {
         let stop = stop.clone();
@@ -335,15 +448,20 @@ impl Callees {
                     }
                 }
             }
-            Self::Tcp(listener) => {
-                while let Ok((stream, _)) = listener.accept() {
-                    let stop = stop.clone();
+            Self::Stream(listener, sealing) => {
+                while let Ok((mut stream, _)) = listener.accept() {
+                    let (stop, sealing) = (stop.clone(), sealing.clone());
                     std::thread::spawn(move || {
                         let here = stream.local_addr().expect("an address");
-                        let mut wire = Wire::tcp(stream);
+                        let sealed = sealing.map(|config| {
+                            let session = ServerConnection::new(config).expect("a session");
+                            Sealed::shake(session, &mut stream)
+                        });
+                        let mut wire = Wire::stream(stream, sealed);
+                        let parameter = wire.transport().parameter();
                         while !stop.load(Relaxed) {
                             for text in wire.receive() {
-                                let answers = answers(&text, here, ";transport=tcp");
+                                let answers = answers(&text, here, parameter);
                                 if !answers.is_empty() {
                                     wire.send(&answers);
                                 }
