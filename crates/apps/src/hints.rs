@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::ChannelId;
 use call::{CUSTOM_FAMILY, Chan, Core, DeviceState, Notice, Shard, Watched};
-use dialplan::Program;
+use dialplan::{Addition, Program};
 
 use crate::Call;
 
@@ -25,7 +25,11 @@ pub fn device_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
 /// The state of one device as it is here.
 fn own_state(shard: &Rc<Shard>, device: &str) -> DeviceState {
     if let Some(name) = custom_name(device) {
-        let word = shard.core.borrow().services.db.get(CUSTOM_FAMILY, name);
+        let core = shard.core.borrow();
+        if let Some((_, then)) = core.custom_then.as_ref().filter(|(of, _)| of.eq_ignore_ascii_case(name)) {
+            return *then;
+        }
+        let word = core.services.db.get(CUSTOM_FAMILY, name);
         return word.and_then(|word| DeviceState::parse(&word)).unwrap_or_default();
     }
     if let Some(agent) =
@@ -210,6 +214,9 @@ pub(crate) fn hint_text(devices: &str, presence: &str) -> String {
 /// others are told although nothing has changed.
 const DEVICES_MAX: usize = 65_536;
 
+/// Hints beyond which none is made by itself: a site has fewer phones.
+const AUTO_HINTS_MAX: usize = 20_000;
+
 /// All hints of the dialplan in force, with the states that were last told.
 #[derive(Default)]
 pub struct Hints {
@@ -249,6 +256,15 @@ impl Hints {
         ended.iter().for_each(|extension| self.unfollow(extension));
         begun.into_iter().for_each(|extension| self.follow(shard, extension));
         let mut touched = touched;
+        self.make_hints(shard, &touched);
+        // Each change is told, however soon the next one has followed.
+        let changes = std::mem::take(&mut shard.core.borrow_mut().custom_changes);
+        for (name, state) in changes {
+            let device = format!("Custom:{name}");
+            shard.core.borrow_mut().custom_then = Some((name, state));
+            self.touch(shard, device, watched);
+        }
+        shard.core.borrow_mut().custom_then = None;
         while !touched.is_empty() {
             for device in touched {
                 self.tell_queues(shard, &device);
@@ -272,6 +288,47 @@ impl Hints {
                 core.outward.devices.extend(custom);
             }
         }
+    }
+    /// Devices that do something for the first time get a hint in each context with `autohints=yes` that has none for them.
+    fn make_hints(&mut self, shard: &Rc<Shard>, touched: &[String]) {
+        let Some(program) = self.program.clone() else { return };
+        let contexts: Vec<&str> = program
+            .contexts()
+            .iter()
+            .filter(|context| context.autohints)
+            .map(|context| &*context.name)
+            .collect();
+        if contexts.is_empty() {
+            return;
+        }
+        let mut new = Vec::new();
+        for device in touched {
+            let Some(name) = auto_name(device) else { continue };
+            for context in &contexts {
+                let is_there = |row: &HintRow| {
+                    row.context == *context && (row.exten == name || row.devices.eq_ignore_ascii_case(device))
+                };
+                let is_new = |new: &Addition<'_>| new.context == *context && new.exten == name;
+                if !self.rows.iter().any(is_there) && !new.iter().any(is_new) {
+                    new.push(Addition {
+                        context,
+                        exten: name,
+                        priority: "hint",
+                        app: device,
+                        data: "",
+                        replace: false,
+                    });
+                }
+            }
+        }
+        if new.is_empty() || self.rows.len() + new.len() > AUTO_HINTS_MAX {
+            return;
+        }
+        let more =
+            dialplan::extend(&program, &program.tables(), (&new, "autohints"), &mut conf::Findings::new());
+        let more = Arc::new(more);
+        shard.core.borrow_mut().program = more.clone();
+        self.read(shard, more);
     }
     /// Members of queues whose device was touched, or whose hint names it.
     fn tell_queues(&self, shard: &Rc<Shard>, device: &str) {
@@ -413,6 +470,16 @@ fn tell_outward(core: &mut Core, row: &HintRow) {
         let extension = Watched { context: row.context.clone(), exten: row.exten.clone() };
         core.outward.extensions.push((extension, Some(row.state)));
     }
+}
+
+/// The extension that a device's own hint has: its name without the technology. Names of Local channels are made up by
+/// callers and have none.
+fn auto_name(device: &str) -> Option<&str> {
+    let at = device.find(['/', ':'])?;
+    let (tech, name) = (device.get(..at)?, device.get(at + 1..)?);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte);
+    let fits = !name.is_empty() && !name.starts_with('_') && name.bytes().all(is_plain);
+    (fits && !tech.eq_ignore_ascii_case("Local")).then_some(name)
 }
 
 /// Nothing here has the name.

@@ -177,7 +177,7 @@ fn tell_failed(shard: &Rc<Shard>, wanted: &Originate, placed: Placed) {
 pub(crate) fn originate_made(shard: &Rc<Shard>, leg: Leg, wanted: Originate) -> bool {
     let (own, id) = (shard.clone(), leg.chan().id());
     shard.spawn(Some(id), async move {
-        let placed = place_leg(&leg, &wanted).await;
+        let (placed, leg) = place_on(&own, leg, &wanted).await;
         tell(&own, &wanted, Some(&leg), placed);
         if placed != Placed::Answered {
             return leg.end(placed.end());
@@ -191,7 +191,10 @@ async fn place(shard: &Rc<Shard>, wanted: &Originate) -> (Placed, Option<Leg>) {
         shard.look_up(tech, resource).await;
     }
     match make(shard, wanted, true) {
-        Ok(leg) => (place_leg(&leg, wanted).await, Some(leg)),
+        Ok(leg) => {
+            let (placed, leg) = place_on(shard, leg, wanted).await;
+            (placed, Some(leg))
+        }
         Err(cause) => (Placed::Refused(cause), None),
     }
 }
@@ -265,13 +268,85 @@ fn identify(leg: &Leg, wanted: &Originate) {
     }
 }
 
-async fn place_leg(leg: &Leg, wanted: &Originate) -> Placed {
+/// Times that a call may be sent elsewhere; ends loops of phones that forward to each other.
+const FORWARDS_MAX: u32 = 8;
+
+/// Calls a leg, and whoever it sends the call to in its place; the leg that it came to.
+async fn place_on(shard: &Rc<Shard>, leg: Leg, wanted: &Originate) -> (Placed, Leg) {
+    let (mut leg, mut wanted, mut forwards) = (leg, wanted.clone(), 0);
+    loop {
+        let target = match place_leg(&leg, &wanted).await {
+            Rung::Came(placed) => return (placed, leg),
+            Rung::Forwarded(target) => target,
+        };
+        forwards += 1;
+        if forwards > FORWARDS_MAX {
+            leg.chan().log(Level::Warning, "originate", "legs of one call forward each other without end");
+            return (Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE), leg);
+        }
+        wanted.target = target;
+        (wanted.uniqueid, wanted.other_uniqueid, wanted.routine) = (None, None, None);
+        match forward(shard, &leg, &wanted) {
+            Some(next) => std::mem::replace(&mut leg, next).end(Cause::REDIRECTED),
+            None => return (Placed::Refused(Cause::REDIRECTED), leg),
+        }
+    }
+}
+
+/// The leg that takes the place of one that sent the call elsewhere; watchers hear of both.
+fn forward(shard: &Rc<Shard>, leg: &Leg, wanted: &Originate) -> Option<Leg> {
+    let id = leg.chan().id();
+    let next = make(shard, wanted, true).ok();
+    let next_id = next.as_ref().map(|next| next.chan().id());
+    let (mut redirecting, own) =
+        leg.chan().with(|c| (c.redirecting.clone(), c.caller.clone())).unwrap_or_default();
+    if redirecting == call::Redirecting::default() {
+        let number = wanted.target.split_once('/').map_or("", |(_, resource)| resource);
+        let number = number.split_once('@').map_or(number, |(number, _)| number).to_owned();
+        redirecting = call::Redirecting {
+            orig: own.clone(),
+            from: own,
+            to: PartyId { number: Some(number), ..PartyId::default() },
+            reason: "unknown".to_owned(),
+            count: 1,
+        };
+    }
+    if let Some(next) = &next {
+        let _ = next.chan().with(|c| c.redirecting = redirecting);
+        if let Then::Stasis { app, .. } = &wanted.then {
+            crate::stasis::follow_both(shard, next.chan().id(), Some(app));
+        }
+    }
+    leg.chan().core(|core| {
+        core.notice(|core| {
+            Some(Notice::DialEnd {
+                caller: None,
+                dest: core.snapshot_now(id)?,
+                status: "CANCEL",
+                forward: Some(wanted.target.clone()),
+                forwarded: next_id.and_then(|next| core.snapshot(next)).map(Box::new),
+                dial_string: String::new(),
+            })
+        });
+    });
+    next
+}
+
+/// What became of a leg that was called.
+enum Rung {
+    /// That.
+    Came(Placed),
+    /// It has sent the call elsewhere.
+    Forwarded(String),
+}
+
+async fn place_leg(leg: &Leg, wanted: &Originate) -> Rung {
     let id = leg.chan().id();
     let call = Call::new(leg.chan().clone());
     if let Some(routine) = &wanted.routine
         && call.gosub(routine).await != Ok(Flow::Continue)
     {
-        return Placed::Refused(Cause::NORMAL_CLEARING);
+        return Rung::Came(Placed::Refused(Cause::NORMAL_CLEARING));
     }
     let dial_string: String = wanted.target.split_once('/').map_or("", |(_, resource)| resource).to_owned();
     leg.chan().core(|core| {
@@ -280,28 +355,32 @@ async fn place_leg(leg: &Leg, wanted: &Originate) -> Placed {
             Some(Notice::DialBegin { caller: None, dest, dial_string })
         });
     });
-    let placed = ring(leg, wanted.timeout, wanted.early_media, &dial_string).await;
+    let placed = match ring(leg, wanted.timeout, wanted.early_media, &dial_string).await {
+        Rung::Came(placed) => placed,
+        forwarded => return forwarded,
+    };
     let status = match placed {
         Placed::Answered => "ANSWER",
         // The field tells of no end of what has rung for too long.
-        Placed::TimedOut => return placed,
+        Placed::TimedOut => return Rung::Came(placed),
         Placed::Refused(cause) => crate::dial::status_of(cause),
     };
     leg.chan().core(|core| {
         core.notice(|core| {
             let dest = core.snapshot(id)?;
-            Some(Notice::DialEnd { caller: None, dest, status, forward: None, dial_string })
+            Some(Notice::DialEnd { caller: None, dest, status, forward: None, forwarded: None, dial_string })
         });
     });
-    placed
+    Rung::Came(placed)
 }
 
-async fn ring(leg: &Leg, timeout: Duration, early_media: bool, dial_string: &str) -> Placed {
+async fn ring(leg: &Leg, timeout: Duration, early_media: bool, dial_string: &str) -> Rung {
+    let came = Rung::Came;
     let chan = leg.chan();
     match chan.shard().with_tech(chan.id(), |tech, core| tech.call(core, chan.id())) {
         Some(Ok(())) => {}
-        Some(Err(cause)) => return Placed::Refused(cause),
-        None => return Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE),
+        Some(Err(cause)) => return came(Placed::Refused(cause)),
+        None => return came(Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE)),
     }
     let deadline = chan.now() + timeout;
     let state = |status| {
@@ -314,20 +393,21 @@ async fn ring(leg: &Leg, timeout: Duration, early_media: bool, dial_string: &str
     };
     loop {
         match chan.event(Some(deadline)).await {
-            Ok(Some(ChanEvent::Answered)) => return Placed::Answered,
+            Ok(Some(ChanEvent::Answered)) => return came(Placed::Answered),
             Ok(Some(ChanEvent::Progress)) => {
                 state("PROGRESS");
                 if early_media {
-                    return Placed::Answered;
+                    return came(Placed::Answered);
                 }
             }
+            Ok(Some(ChanEvent::Forwarded(target))) => return Rung::Forwarded(target),
             Ok(Some(ChanEvent::Ringing)) => state("RINGING"),
             Ok(Some(ChanEvent::Proceeding)) => state("PROCEEDING"),
             Ok(Some(_)) => {}
-            Ok(None) => return Placed::TimedOut,
+            Ok(None) => return came(Placed::TimedOut),
             Err(_) => {
                 let cause = chan.with(|c| c.hangup).ok().flatten();
-                return Placed::Refused(cause.unwrap_or(Cause::NORMAL_CLEARING));
+                return came(Placed::Refused(cause.unwrap_or(Cause::NORMAL_CLEARING)));
             }
         }
     }

@@ -17,6 +17,7 @@ pub(crate) use rows::MODULE as ROWS_MODULE;
 pub(crate) use steps::{Left, Until};
 
 use crate::call_ctx::{CallFuture, Exception};
+use crate::functions::is_left_untold;
 use crate::{Call, Flow, Outcome};
 
 /// How long busy and congestion tones sound when an extension has run out (`autofallthrough`).
@@ -232,7 +233,11 @@ impl Call {
                     Ok(None) if self.chan.with(|c| c.goto.is_some()) == Ok(true) => return Next::Leave,
                     Ok(_) | Err(_) => return Next::Go,
                 };
-                self.stand_at(Place::find(self, &to.context, &to.exten, to.priority.max(1)));
+                let place = Place::find(self, &to.context, &to.exten, to.priority.max(1));
+                if place.step().is_none() && self.is_dead_end(&to).await {
+                    return Next::End;
+                }
+                self.stand_at(place);
                 self.settle();
                 Next::Go
             }
@@ -241,6 +246,15 @@ impl Call {
                 self.catch("T", "ABSOLUTETIMEOUT", |_| {}).await
             }
         }
+    }
+    /// Whether a call that is sent to an extension that is not there ends where it stands: the context is its own and has
+    /// neither `i` nor `e`.
+    async fn is_dead_end(&self, to: &Location) -> bool {
+        let is_near = to.context == self.context() && !self.exists(&to.context, &to.exten);
+        is_near
+            && !self.may_be_elsewhere(&to.context)
+            && self.look_special(&to.context, "i").await.is_none()
+            && self.look_special(&to.context, "e").await.is_none()
     }
     /// Goes to a special extension, else to `e` with an exception, else ends. `prepare` runs before the former.
     async fn catch(&self, special: &str, reason: &str, prepare: impl FnOnce(&Self)) -> Next {
@@ -374,7 +388,11 @@ impl Call {
         });
         self.freeze_record();
         self.run.ended.set(true);
-        if self.hears_of_its_end() && self.chan.refresh_quality(true).await.is_ok() {
+        // Of a call that we end it is known when the channel goes.
+        if self.hears_of_its_end()
+            && is_left_untold(&self.chan)
+            && self.chan.refresh_quality(true).await.is_ok()
+        {
             self.note_quality();
         }
         if let Some(place) = self.look_special(&context, "h").await {
@@ -389,7 +407,10 @@ impl Call {
             }
         }
         // It stands where its last step has left it, and no application runs on it any more.
-        self.chan.core(|core| core.cdr_over(id));
+        self.chan.core(|core| {
+            core.cdr_over(id);
+            core.tell_quality(id);
+        });
         self.run.unsettled.set(true);
         self.settle();
         self.chan.core(|core| core.show_own_app(self.chan.id()));

@@ -432,7 +432,7 @@ pub struct Channel {
     /// How good its audio was, as far as it was told.
     pub quality: Option<Box<crate::Quality>>,
     /// Watchers were told of it.
-    pub(crate) is_quality_told: bool,
+    pub is_quality_told: bool,
     /// The stream's totals were asked for and have not come.
     pub(crate) asked_quality: bool,
     /// The text message that runs its dialplan, or that it sends.

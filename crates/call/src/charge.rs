@@ -295,6 +295,8 @@ pub enum Advice {
         /// How.
         rate: Rate,
     },
+    /// Several rates at once.
+    Rates(Vec<(Item, Rate)>),
     /// AOC-D: what it has cost so far.
     During {
         /// How much.

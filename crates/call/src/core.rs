@@ -92,6 +92,10 @@ pub struct Core {
     pub(crate) linked: crate::cel::LinkedCounts,
     /// Devices (`PJSIP/6001`) whose state may have changed this turn.
     pub touched_devices: Vec<String>,
+    /// Custom devices that were set since, in order, each with what it was set to.
+    pub custom_changes: Vec<(String, crate::DeviceState)>,
+    /// While an earlier change of a custom device is told: what the device did then.
+    pub custom_then: Option<(String, crate::DeviceState)>,
     /// What is watched from outside: extensions with hints, mailboxes.
     pub board: crate::Board,
     /// Numbers whose call forward or do-not-disturb has changed.
@@ -222,6 +226,8 @@ impl Core {
             cels: Vec::new(),
             linked: None,
             touched_devices: Vec::new(),
+            custom_changes: Vec::new(),
+            custom_then: None,
             board: Default::default(),
             switches: crate::Switches::default(),
             others: Default::default(),

@@ -11,6 +11,8 @@ use crate::{Core, Database, DeviceState};
 
 /// Family in which `DEVICE_STATE(Custom:…)` is kept.
 pub const CUSTOM_FAMILY: &str = "CustomDevstate";
+/// Changes of custom devices that are told one by one until the next look at hints; of more, the last of each device is.
+const CHANGES_MAX: usize = 256;
 /// Family of the rings after which [`Diversion::NoAnswer`] forwards.
 const RINGS_FAMILY: &str = "CFNARINGS";
 
@@ -141,6 +143,9 @@ impl Core {
     /// Sets a custom device; hints on it change at the end of the turn.
     pub fn set_custom_device(&mut self, name: &str, state: DeviceState) {
         self.services.db.put(CUSTOM_FAMILY, name, state.name());
+        if self.custom_changes.len() < CHANGES_MAX {
+            self.custom_changes.push((name.to_owned(), state));
+        }
         self.touched_devices.push(format!("Custom:{name}"));
     }
     /// The lamps of numbers that were changed since [`take_diverted`](Self::take_diverted) show what is set.

@@ -278,6 +278,8 @@ pub enum Notice {
         status: &'static str,
         /// Where the call was forwarded to.
         forward: Option<String>,
+        /// The leg that is called instead.
+        forwarded: Option<Box<Snapshot>>,
         /// What was dialled, where watchers are told so again.
         dial_string: String,
     },

@@ -162,6 +162,10 @@ pub trait Tech {
     fn device_state(&self, core: &Core, resource: &str) -> DeviceState;
     /// `CHANNEL(item)` and the technology's own functions (`PJSIP_HEADER`), arguments already expanded.
     fn read(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str) -> Option<String>;
+    /// A program says how a transfer comes on that it carries out for the phone of a channel; `false` when there is none.
+    fn transfer_progress(&mut self, _core: &mut Core, _channel: ChannelId, _state: &str) -> bool {
+        false
+    }
     /// Writes one; `false` when there is no such item or it cannot be written.
     fn write(&mut self, core: &mut Core, channel: ChannelId, function: &str, args: &str, value: &str)
     -> bool;

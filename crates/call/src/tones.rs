@@ -2,7 +2,8 @@
 
 use base::{ChannelId, ToneWatch};
 
-use crate::{ChanEvent, Core, Location};
+use crate::stasis::StasisNotice;
+use crate::{ChanEvent, Core, Location, Notice};
 
 /// What one side of a channel has heard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct ToneCounts {
     pub sent: ToneSide,
     /// From so many on it goes elsewhere.
     pub times: u32,
+    /// Programs hear of the first of those and of no later one.
+    pub once: bool,
     /// What is listened for, to go on with once an application has listened for something else.
     pub watch: ToneWatch,
 }
@@ -35,6 +38,11 @@ impl Core {
         let side = if sent { &mut tones.sent } else { &mut tones.received };
         side.count = side.count.saturating_add(1);
         let to = side.goto.clone().filter(|_| side.count >= tones.times);
+        if side.count == tones.times || side.count > tones.times && !tones.once {
+            self.notice(|core| {
+                Some(Notice::Stasis(Box::new(StasisNotice::ToneDetected { channel: core.snapshot(id)? })))
+            });
+        }
         if let Some(to) = to {
             self.request_goto(id, to);
         }

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cli_client;
 pub mod console;
 pub(crate) mod crowd;
+mod crypt;
 pub mod http;
 pub mod iax;
 pub mod metrics;

@@ -99,6 +99,8 @@ pub enum ChannelFunction {
     PjsipMediaOffer,
     /// PJSIP_DTMF_MODE()
     PjsipDtmfMode,
+    /// PJSIP_TRANSFER_HANDLING()
+    PjsipTransferHandling,
     /// PJSIP_MOH_PASSTHROUGH()
     PjsipMohPassthrough,
     /// PJSIP_SEND_SESSION_REFRESH()

@@ -214,6 +214,7 @@ impl Tech for SimTech {
             Advice::Setup { .. } => "the price",
             Advice::During { .. } => "the cost so far",
             Advice::End { .. } => "the cost",
+            Advice::Rates(_) => "the rates",
         };
         self.say(core, channel, &format!("is told {kind}"));
         Ok(())

@@ -8,6 +8,7 @@ use call::{BridgeEnd, BridgeLimits, Chan, Heard, Leg, Level, Location, Stop, War
 
 use super::legs::Ringing;
 use super::{DialOptions, Status};
+use crate::functions::is_left_untold;
 use crate::{Call, Flow, Outcome, dtmf, features, pbx, say};
 
 /// Takes the leg that answered to its end.
@@ -77,7 +78,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
         super::write_time(call, "DIALEDTIME", Some(ringing.times().dialed));
     }
     call.set("DIALSTATUS", Status::Answer.name());
-    if options.go_on || call.hears_of_its_end() {
+    if (options.go_on || call.hears_of_its_end()) && is_left_untold(leg.chan()) {
         let _ = leg.chan().refresh_quality(true).await;
         call.note_quality_of(leg.chan());
     }

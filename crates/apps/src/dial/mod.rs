@@ -326,7 +326,7 @@ pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward
             let dest = core.snapshot_now(dest_id)?;
             let forward = forward.map(str::to_owned);
             let (caller, dial_string) = (core.snapshot(caller_id), String::new());
-            Some(Notice::DialEnd { caller, dest, status, forward, dial_string })
+            Some(Notice::DialEnd { caller, dest, status, forward, forwarded: None, dial_string })
         });
         if let Some(target) = forward {
             core.log_event(CelKind::Forward, caller_id, |_| vec![("forward", target.into())]);

@@ -49,7 +49,7 @@ pub(crate) const TONE_HERTZ_MAX: u16 = 3900;
 /// `Set(TONE_DETECT(freq[,duration_ms[,options]])=)`: one detector a channel, the last one set.
 pub(super) fn write_tone(call: &Call, text: &str) -> Read {
     let parts = args::split(text);
-    let options = Options::parse(args::nth(&parts, 2), "abcdghnprstx");
+    let options = Options::parse(args::nth(&parts, 2), "abcdeghnprstx");
     if options.has('x') {
         let _gone = call.chan.with(|channel| channel.tones = None);
         call.chan.media(|stream| Command::WatchTone { stream, listener: Listener::Application, watch: None });
@@ -88,7 +88,8 @@ pub(super) fn write_tone(call: &Call, text: &str) -> Read {
     if options.has('s') {
         call.log(call::Level::Warning, "TONE_DETECT: tones are not squelched, option s says nothing here");
     }
-    let counts = ToneCounts { received, sent, times: number(argument('n'), 1)?, watch };
+    let counts =
+        ToneCounts { received, sent, times: number(argument('n'), 1)?, once: options.has('e'), watch };
     let _gone = call.chan.with(|channel| channel.tones = Some(Box::new(counts)));
     call.chan.media(|stream| Command::WatchTone {
         stream,

@@ -24,6 +24,8 @@ pub(crate) mod transactions;
 mod verified;
 pub(crate) mod web;
 
+pub(crate) use quality::is_left_untold;
+
 use dialplan::{ChannelFunction, Fault};
 
 use crate::call_ctx::args;
@@ -154,7 +156,7 @@ pub(crate) fn read(call: &Call, function: ChannelFunction, text: &str, out: &mut
         }
         F::Odbc => transactions::read(call, text, out),
         F::OdbcFetch => rows::read_fetch(call, text, out),
-        F::RealtimeStore => Err(Fault::new("can only be written")),
+        F::RealtimeStore | F::PjsipTransferHandling => Err(Fault::new("can only be written")),
     }
 }
 
@@ -182,6 +184,7 @@ pub(crate) fn write(call: &Call, function: ChannelFunction, text: &str, value: &
         | F::PjsipInheritableHeader
         | F::PjsipMediaOffer
         | F::PjsipDtmfMode
+        | F::PjsipTransferHandling
         | F::PjsipMohPassthrough
         | F::IaxVar
         | F::PjsipSendSessionRefresh => tech_write(call, tech_name(function), text, value),
@@ -288,6 +291,7 @@ fn tech_name(function: ChannelFunction) -> &'static str {
         F::PjsipMediaOffer => "PJSIP_MEDIA_OFFER",
         F::PjsipDtmfMode => "PJSIP_DTMF_MODE",
         F::PjsipMohPassthrough => "PJSIP_MOH_PASSTHROUGH",
+        F::PjsipTransferHandling => "PJSIP_TRANSFER_HANDLING",
         F::PjsipSendSessionRefresh => "PJSIP_SEND_SESSION_REFRESH",
         F::PjsipHeaderParam => "PJSIP_HEADER_PARAM",
         F::PjsipInheritableHeader => "PJSIP_INHERITABLE_HEADER",

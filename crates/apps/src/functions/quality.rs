@@ -25,6 +25,11 @@ impl Call {
     }
 }
 
+/// Whether a phone has hung up while nobody watched, so that what it is to be read from has not been set yet.
+pub(crate) fn is_left_untold(channel: &call::Chan) -> bool {
+    channel.with(|c| !c.is_quality_told && !c.hangup_by.is_empty() && c.hangup_by == c.name) == Ok(true)
+}
+
 /// `CHANNEL(rtcp,statistic[,audio])`, and `CHANNEL(rtpqos,audio,statistic)` of chan_sip.
 pub(super) fn read(call: &Call, text: &str, out: &mut String) -> Read {
     let mut words = text.split(',').map(|word| word.trim().to_ascii_lowercase());

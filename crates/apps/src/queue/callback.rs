@@ -366,7 +366,7 @@ pub(super) async fn reach(
     chan.core(|core| {
         core.notice(|core| {
             let (dest, dial_string) = (core.snapshot(id)?, String::new());
-            Some(Notice::DialEnd { caller: None, dest, status, forward: None, dial_string })
+            Some(Notice::DialEnd { caller: None, dest, status, forward: None, forwarded: None, dial_string })
         });
     });
     Ok(reached)

@@ -32,6 +32,7 @@ pub use channels::{
     Direction, Playing, Recording, answer, channel_variable, continue_in_dialplan, hangup, hold, move_to,
     music, mute, play, record, redirect, ring, rtp_statistics, send_digits, set_channel_variable, silence,
 };
+pub(crate) use origin::follow_both;
 pub use origin::{Create, Start, create, dial, originate};
 pub use playbacks::{control_playback, stop_playback};
 pub use recordings::{

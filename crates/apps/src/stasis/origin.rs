@@ -169,7 +169,7 @@ fn tell_all_with(shard: &Rc<Shard>, id: ChannelId, told: &[String]) {
 }
 
 /// The same of a channel whose technology has made two, of which each is the program's.
-fn follow_both(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
+pub(crate) fn follow_both(shard: &Rc<Shard>, id: ChannelId, app: Option<&str>) {
     follow(shard, id, app);
     if let Some(other) = shard.with_tech(id, |tech, _| tech.other_half(id)).flatten() {
         follow(shard, other, app);

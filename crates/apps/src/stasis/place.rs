@@ -96,7 +96,14 @@ impl Stay<'_> {
             }
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;
-                Some(Notice::DialEnd { caller, dest, status, forward: None, dial_string: String::new() })
+                Some(Notice::DialEnd {
+                    caller,
+                    dest,
+                    status,
+                    forward: None,
+                    forwarded: None,
+                    dial_string: String::new(),
+                })
             });
         });
     }

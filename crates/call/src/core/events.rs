@@ -134,6 +134,7 @@ impl Core {
             if let Some(channel) = self.get_mut(id) {
                 channel.hangup_by = channel.name.clone();
             }
+            self.tell_quality(id);
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: known });
         }
     }
@@ -152,7 +153,10 @@ impl Core {
     /// The same because `by` has asked for it, of which watchers hear.
     pub fn soft_hangup(&mut self, id: ChannelId, cause: Cause, by: SoftHangup) {
         if self.end(id, cause, "") {
-            self.tell_quality(id);
+            // Who asks from outside ends its media at once; a channel that ends by itself keeps it until it goes.
+            if by == SoftHangup::Explicit {
+                self.tell_quality(id);
+            }
             self.notice_of(id, |channel| Notice::SoftHangup { channel, by });
         }
     }
@@ -194,6 +198,7 @@ impl Core {
             self.forget_peers(a);
             self.forget_peers(b);
         }
+        self.cdr_sent(id, &to.exten, &to.context);
         // It stands there from here on, whatever it is still in; the step that comes first there is not told again.
         if let Some(channel) = self.get_mut(id) {
             (channel.location, channel.told_place) = (to.clone(), Some(to));
@@ -293,9 +298,9 @@ impl Core {
             self.push_event(id, heard);
         }
     }
-    /// Watchers hear how good the audio of a channel that carries RTP was, once, as far as is known; who talks to it has that
-    /// under names of its own.
-    pub(crate) fn tell_quality(&mut self, id: ChannelId) {
+    /// Watchers hear how good the audio of a channel that carries RTP was, once, as far as is known: when its phone hangs up,
+    /// else when it ends. Who talks to it then has that under names of its own.
+    pub fn tell_quality(&mut self, id: ChannelId) {
         let Some(channel) = self.get_mut(id).filter(|channel| channel.answered.is_some()) else { return };
         let is_told = channel.is_quality_told || channel.rtp_digits.is_none() || channel.stream.is_none();
         if is_told || !self.watched {

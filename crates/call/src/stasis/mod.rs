@@ -34,7 +34,7 @@ pub use media::{
     Gate, IfExists, LiveRecording, MEDIA_MAX, PLAYBACKS_MAX, Playback, PlaybackState, PlaybackSteer,
     RECORDINGS_MAX, RecordingState, TakeFile, Target,
 };
-pub use notices::{BridgeView, MediaChange, StasisNotice};
+pub use notices::{BridgeView, MediaChange, StasisNotice, Transfer};
 pub use offer::BROADCAST_MS_MAX;
 pub use wait::Tended;
 

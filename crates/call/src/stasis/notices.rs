@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{BridgeKind, LiveRecording, Playback};
-use crate::{Snapshot, TextMessage, VideoChoice};
+use crate::{BridgeSnapshot, Snapshot, TextMessage, VideoChoice};
 
 /// What happened to a sound or a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,31 @@ pub struct BridgeView {
     pub variables: Vec<(String, String)>,
 }
 
+/// A transfer that programs carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// What a program has said last; `None`: it has just been asked for.
+    pub state: Option<&'static str>,
+    /// Whom the phone sends somebody to.
+    pub destination: String,
+    /// Call-ID of the call that it names.
+    pub protocol_id: Option<String>,
+    /// What else it says of that call.
+    pub params: Vec<(String, String)>,
+    /// The channel of that call, if it is here.
+    pub target: Option<Snapshot>,
+    /// Who talks to that.
+    pub target_peer: Option<Snapshot>,
+    /// The bridge of that.
+    pub target_bridge: Option<BridgeSnapshot>,
+    /// The channel whose phone asks.
+    pub source: Snapshot,
+    /// Who talks to it.
+    pub source_peer: Option<Snapshot>,
+    /// Its bridge.
+    pub source_bridge: Option<BridgeSnapshot>,
+}
+
 /// Something that happened to what programs have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "it is in a box of its own wherever it goes")]
@@ -67,6 +92,13 @@ pub enum StasisNotice {
     End {
         /// The program.
         app: Rc<str>,
+        /// The channel.
+        channel: Snapshot,
+    },
+    /// A phone asks for a transfer that programs carry out, or one has said how it comes on.
+    Transfer(Box<Transfer>),
+    /// A tone was heard that a channel is listened to for (`TONE_DETECT()`).
+    ToneDetected {
         /// The channel.
         channel: Snapshot,
     },

@@ -96,6 +96,13 @@ impl<'a> Subject<'a> {
             StasisNotice::VideoSource { bridge, .. } => {
                 Self { bridge: Some(Cow::Borrowed(&*bridge.id)), ..Self::default() }
             }
+            StasisNotice::Transfer(of) => Self::several([
+                Some(&of.source),
+                of.source_peer.as_ref(),
+                of.target.as_ref(),
+                of.target_peer.as_ref(),
+            ]),
+            StasisNotice::ToneDetected { channel } => Self { channels: vec![channel], ..Self::default() },
             StasisNotice::Text { endpoint: (tech, resource), .. } => {
                 Self { endpoint: Some((tech, resource)), ..Self::default() }
             }

@@ -7,7 +7,7 @@ use super::packet::Message;
 /// Name of the event.
 pub(super) const fn event_name(advice: &Advice) -> &'static str {
     match advice {
-        Advice::Setup { .. } => "AOC-S",
+        Advice::Setup { .. } | Advice::Rates(_) => "AOC-S",
         Advice::During { .. } => "AOC-D",
         Advice::End { .. } => "AOC-E",
     }
@@ -17,6 +17,7 @@ pub(super) const fn event_name(advice: &Advice) -> &'static str {
 pub(super) fn fields<'a>(m: Message<'a>, advice: &Advice) -> Message<'a> {
     match advice {
         Advice::Setup { item, rate } => setup(m, *item, rate),
+        Advice::Rates(all) => all.iter().fold(m, |m, (item, rate)| setup(m, *item, rate)),
         Advice::During { fee: paid, is_total, billing } => {
             fee(m, paid, *billing).field("TotalType", if *is_total { "Total" } else { "SubTotal" })
         }

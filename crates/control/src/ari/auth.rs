@@ -7,11 +7,13 @@ use std::net::SocketAddr;
 
 use call::{Attempt, Level, security};
 use md5::{Digest as _, Md5};
-use store::config::ari::AriUser;
+use sha2::Sha256;
+use store::config::ari::{AriUser, PasswordFormat};
 use subtle::ConstantTimeEq as _;
 
 use super::AriRequest;
 use crate::base64;
+use crate::crypt;
 use crate::http::form;
 use crate::site::Site;
 
@@ -25,6 +27,15 @@ pub(super) struct Caller {
     pub read_only: bool,
     /// By a key in the query, which no page of another site has by chance.
     pub by_key: bool,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denied {
+    /// Answered 401, whatever the reason.
+    Unknown,
+    /// The password is right and the address is not among those of the user.
+    Address,
 }
 
 /// Name and password that a request brings, and whether by a key.
@@ -43,15 +54,17 @@ fn given(request: &AriRequest) -> Option<(String, String, bool)> {
     Some((user, password, true))
 }
 
-/// Who it is; `None` is answered 401.
-pub(super) fn caller(site: &Site, request: &AriRequest) -> Option<Caller> {
+/// Who it is, or why not.
+pub(super) fn caller(site: &Site, request: &AriRequest) -> Result<Caller, Denied> {
     let snapshot = site.snapshot.borrow().clone();
-    let (name, password, by_key) = given(request)?;
+    let (name, password, by_key) = given(request).ok_or(Denied::Unknown)?;
     let user = snapshot.ari.users.get(&name);
-    let expected = user.map_or(NOBODYS, |user| user.password.expose());
-    // Hashed first, so that the length of the password does not show either.
-    let matches = bool::from(Md5::digest(&password).ct_eq(&Md5::digest(expected)))
-        & bool::from(password.as_bytes().ct_eq(expected.as_bytes()));
+    // A name that nobody has takes as long as one that somebody has.
+    let likely = user.or_else(|| snapshot.ari.users.values().find(|user| is_crypt(user)));
+    let matches = match likely.filter(|user| is_crypt(user)) {
+        Some(likely) => matches_hash(site, &name, &password, likely.password.expose()),
+        None => matches_plain(&password, user.map_or(NOBODYS, |user| user.password.expose())),
+    };
     let address = user.is_none_or(|user| user.access.allows(request.peer.ip()));
     let core = site.shard.core.borrow();
     let now = core.now;
@@ -65,10 +78,39 @@ pub(super) fn caller(site: &Site, request: &AriRequest) -> Option<Caller> {
     drop(core);
     if let Some(why) = why {
         tell_denied(site, request.peer, &name, why, banned);
-        return None;
+        // Only who knows the password would see the difference; the site decides whether it is to be seen.
+        let tells = matches && !banned && site.shard.core.borrow().settings.live_dangerously;
+        return Err(if tells && why == "FailedACL" { Denied::Address } else { Denied::Unknown });
     }
     site.shard.core.borrow_mut().bans.succeeded(request.peer.ip(), &name);
-    user.map(|AriUser { read_only, .. }| Caller { user: name, read_only: *read_only, by_key })
+    let caller = |AriUser { read_only, .. }: &AriUser| Caller { user: name, read_only: *read_only, by_key };
+    user.map(caller).ok_or(Denied::Unknown)
+}
+
+fn is_crypt(user: &AriUser) -> bool {
+    user.password_format == PasswordFormat::Crypt
+}
+
+fn matches_plain(password: &str, expected: &str) -> bool {
+    // Hashed first, so that the length of the password does not show either.
+    bool::from(Md5::digest(password).ct_eq(&Md5::digest(expected)))
+        & bool::from(password.as_bytes().ct_eq(expected.as_bytes()))
+}
+
+/// Whether the password is that of a hash. crypt(3) is slow on purpose, so that who has proved it is known again by a quick
+/// digest until the configuration is read anew.
+fn matches_hash(site: &Site, name: &str, password: &str, hash: &str) -> bool {
+    let digest: [u8; 32] =
+        Sha256::new().chain_update(hash).chain_update([0]).chain_update(password).finalize().into();
+    let known = site.ari.borrow().proved.get(name).copied();
+    if known.is_some_and(|known| bool::from(known.ct_eq(&digest))) {
+        return true;
+    }
+    let matches = crypt::matches(password, hash);
+    if matches && site.snapshot.borrow().ari.users.contains_key(name) {
+        site.ari.borrow_mut().proved.insert(name.to_owned(), digest);
+    }
+    matches
 }
 
 fn tell_denied(site: &Site, peer: SocketAddr, name: &str, event: &'static str, banned: bool) {

@@ -96,9 +96,14 @@ fn of_dialling(notice: &Notice, view: &mut View<'_>) -> Option<Event> {
         Notice::DialState { caller, dest, status, dial_string } => {
             dial(caller.as_ref(), dest, (status, "", dial_string), view)
         }
-        Notice::DialEnd { caller, dest, status, forward, dial_string } => {
+        Notice::DialEnd { caller, dest, status, forward, forwarded, dial_string } => {
             let forward = forward.as_deref().unwrap_or_default();
-            dial(caller.as_ref(), dest, (status, forward, dial_string), view)
+            // Programs read the number alone.
+            let number = forward.split_once('/').map_or(forward, |(_, resource)| resource);
+            let number = number.split_once('@').map_or(number, |(number, _)| number);
+            let mut event = dial(caller.as_ref(), dest, (status, number, dial_string), view);
+            put(&mut event, "forwarded", forwarded.as_deref().map(|of| view.channel(of)));
+            event
         }
         _ => return None,
     };
@@ -221,6 +226,10 @@ fn of_program(notice: &StasisNotice, view: &mut View<'_>) -> Option<Event> {
         StasisNotice::Claimed { channel, winner, .. } => {
             ("CallClaimed", json!({ "channel": view.channel(channel), "winner_app": &**winner }))
         }
+        StasisNotice::Transfer(of) => ("ChannelTransfer", transfer(of, view)),
+        StasisNotice::ToneDetected { channel } => {
+            ("ChannelToneDetected", json!({ "channel": view.channel(channel) }))
+        }
         StasisNotice::VideoSource { bridge, old } => {
             let mut event = json!({ "bridge": view.bridge(bridge) });
             put(&mut event, "old_video_source_id", old.as_deref().map(Value::from));
@@ -246,6 +255,26 @@ fn dial(
         "peer": view.channel(dest), "dialstatus": status, "forward": forward, "dialstring": dial_string,
     });
     put(&mut event, "caller", caller.map(|of| view.channel(of)));
+    event
+}
+
+/// A transfer that programs carry out.
+fn transfer(of: &call::stasis::Transfer, view: &mut View<'_>) -> Value {
+    let mut wanted = json!({ "destination": of.destination });
+    put(&mut wanted, "protocol_id", of.protocol_id.as_deref().map(Value::from));
+    let params =
+        of.params.iter().map(|(name, value)| json!({ "parameter_name": name, "parameter_value": value }));
+    let params: Vec<Value> = params.collect();
+    put(&mut wanted, "additional_protocol_params", (!params.is_empty()).then(|| params.into()));
+    let mut refer_to = json!({ "requested_destination": wanted });
+    put(&mut refer_to, "destination_channel", of.target.as_ref().map(|of| view.channel(of)));
+    put(&mut refer_to, "connected_channel", of.target_peer.as_ref().map(|of| view.channel(of)));
+    put(&mut refer_to, "bridge", of.target_bridge.as_ref().map(|of| view.plain_bridge(of)));
+    let mut referred_by = json!({ "source_channel": view.channel(&of.source) });
+    put(&mut referred_by, "connected_channel", of.source_peer.as_ref().map(|of| view.channel(of)));
+    put(&mut referred_by, "bridge", of.source_bridge.as_ref().map(|of| view.plain_bridge(of)));
+    let mut event = json!({ "refer_to": refer_to, "referred_by": referred_by });
+    put(&mut event, "state", of.state.map(Value::from));
     event
 }
 

@@ -10,6 +10,7 @@ mod events;
 mod manual;
 mod models;
 mod ops;
+mod said;
 mod sockets;
 mod swagger;
 mod table;
@@ -42,7 +43,7 @@ pub use sockets::{APPS_OF_SOCKET_MAX, SOCKETS_MAX};
 pub use table::{Kind, Method, Operation, Param, Place, operations};
 
 use asked::{Asked, Given};
-use auth::Caller;
+use auth::{Caller, Denied};
 use sockets::{Connected, Sockets};
 use table::{Answer, Fault, NOT_READ, Route, methods, route};
 use view::{Facts, View};
@@ -102,6 +103,8 @@ pub struct Sight {
     pub events: u64,
     /// Requests that were answered.
     pub requests: u64,
+    /// Digests of passwords that users have proved whose passwords are kept as crypt(3) makes them.
+    pub(crate) proved: std::collections::BTreeMap<String, [u8; 32]>,
 }
 
 /// The machine.
@@ -122,6 +125,7 @@ impl Ari {
         let snapshot = self.site.snapshot.borrow().clone();
         self.site.ari.borrow_mut().identity.clear();
         self.site.ari.borrow_mut().zone = None;
+        self.site.ari.borrow_mut().proved.clear();
         let is_known = |user: &str| snapshot.ari.is_served() && snapshot.ari.users.contains_key(user);
         let gone: Vec<u64> =
             self.sockets.iter().filter(|(_, one)| !is_known(&one.user)).map(|(client, _)| client).collect();
@@ -174,8 +178,11 @@ impl Ari {
     }
     /// Bytes of a connection for events came.
     pub fn bytes(&mut self, client: u64, bytes: &[u8], out: &mut Vec<Output>) {
-        let goes_on = self.sockets.receive(client, bytes);
-        out.append(&mut self.sockets.out);
+        let (goes_on, said) = self.sockets.receive(client, bytes);
+        for text in said {
+            self.said(client, &text);
+        }
+        self.settle(out);
         if !goes_on {
             self.closed(client);
             out.push(Output::Close(client));
@@ -236,13 +243,20 @@ impl Ari {
         if request.method == "OPTIONS" {
             return Ok(Outcome::Plain(self.preflight(request)));
         }
-        let Some(caller) = auth::caller(&self.site, request) else {
-            let realm =
-                self.site.snapshot.borrow().ari.general.auth_realm.replace(['"', '\\', '\r', '\n'], "");
-            let header = format!("WWW-Authenticate: Basic realm=\"{realm}\"\r\n");
-            let fault = Fault::new(401, "Authentication required");
-            return Ok(Outcome::Plain(self.spelt(request, 401, Some(&fault.json()), &header)));
-        };
+        match auth::caller(&self.site, request) {
+            Ok(caller) => self.judge_of(request, &caller, now),
+            Err(Denied::Address) => Err(Fault::new(403, "Access denied by ACL")),
+            Err(Denied::Unknown) => {
+                let realm =
+                    self.site.snapshot.borrow().ari.general.auth_realm.replace(['"', '\\', '\r', '\n'], "");
+                let header = format!("WWW-Authenticate: Basic realm=\"{realm}\"\r\n");
+                let fault = Fault::new(401, "Authentication required");
+                Ok(Outcome::Plain(self.spelt(request, 401, Some(&fault.json()), &header)))
+            }
+        }
+    }
+    /// The same of a user who is known.
+    fn judge_of(&mut self, request: &AriRequest, caller: &Caller, now: Instant) -> Result<Outcome, Fault> {
         let method = Method::named(&request.method);
         if caller.read_only && method.is_none_or(Method::is_write) {
             return Err(Fault::new(403, "Write access denied"));
@@ -272,7 +286,7 @@ impl Ari {
             }
             Some(Route::Nowhere) => return Err(Fault::not_found("Resource not found")),
         };
-        self.carry_out(request, &caller, operation, in_path, now)
+        self.carry_out(request, caller, operation, in_path, now)
     }
     fn carry_out(
         &mut self,

@@ -139,6 +139,26 @@ models! {
         may("caller_rdnis", "string", "The number that has sent the call here"),
         may("channelvars", "object", "Variables and functions that channelvars of ari.conf names, and those that are told with it"),
     ];
+    "channels" "AdditionalParam" "A parameter of the call that a transfer names." [
+        has("parameter_name", "string", "Name"),
+        has("parameter_value", "string", "Value"),
+    ];
+    "channels" "RequiredDestination" "Whom a phone wants somebody sent to." [
+        may("protocol_id", "string", "Call-ID of the call that it names"),
+        may("destination", "string", "Number or name"),
+        may("additional_protocol_params", "List[AdditionalParam]", "What else it says of that call"),
+    ];
+    "channels" "ReferTo" "Where a transfer goes to." [
+        has("requested_destination", "RequiredDestination", "Whom the phone has named"),
+        may("destination_channel", "Channel", "The channel of the call that it names"),
+        may("connected_channel", "Channel", "Who talks to that"),
+        may("bridge", "Bridge", "The bridge of that"),
+    ];
+    "channels" "ReferredBy" "Who asks for a transfer." [
+        has("source_channel", "Channel", "The channel whose phone asks"),
+        may("connected_channel", "Channel", "Who talks to it"),
+        may("bridge", "Bridge", "Its bridge"),
+    ];
     "channels" "RTPstat" "How the RTP of a channel fares; times in seconds, and what no report has said yet is not there." [
         has("txcount", "int", "Packets sent"),
         has("rxcount", "int", "Packets received"),
@@ -218,6 +238,34 @@ models! {
         has("id", "string", "Its name"),
         may("text", "string", "What is said"),
         has("formats", "List[FormatLangPair]", "Languages and formats in which it is there"),
+    ];
+    "events" "RESTHeader" "A header of an answer." [
+        has("name", "string", "Name"),
+        has("value", "string", "Value"),
+    ];
+    "events" "RESTQueryStringParameter" "A parameter of a request." [
+        has("name", "string", "Name"),
+        has("value", "string", "Value"),
+    ];
+    "events" "RESTRequest" "A request that a program sends on the connection that it hears events by." [
+        has("type", "string", "RESTRequest"),
+        may("transaction_id", "string", "What the answer repeats"),
+        may("request_id", "string", "What the answer repeats"),
+        has("method", "string", "GET, POST, PUT or DELETE"),
+        has("uri", "string", "Path below /ari, with or without its query"),
+        may("content_type", "string", "What the body is: application/json or application/x-www-form-urlencoded"),
+        may("query_strings", "List[RESTQueryStringParameter]", "More of the query"),
+        may("message_body", "string", "The body"),
+    ];
+    "events" "RESTResponse" "The answer to a RESTRequest." [
+        has("type", "string", "RESTResponse"),
+        has("transaction_id", "string", "That of the request"),
+        has("request_id", "string", "That of the request"),
+        has("status_code", "int", "Status, as by HTTP"),
+        has("reason_phrase", "string", "Its reason"),
+        has("uri", "string", "What was asked, without the query"),
+        may("content_type", "string", "What the body is"),
+        may("message_body", "string", "The body"),
     ];
     "recordings" "LiveRecording" "A recording that runs." [
         has("name", "string", "Its name"),
@@ -321,6 +369,14 @@ events! {
     ];
     "ChannelUnhold" "A user took the other party back." [has("channel", "Channel", "The channel")];
     "ChannelTalkingStarted" "The user of a channel began to talk; with TALK_DETECT()." [
+        has("channel", "Channel", "The channel"),
+    ];
+    "ChannelTransfer" "A phone asks for a transfer that programs carry out, or one has said how it comes on." [
+        may("state", "string", "What was said last: channel_progress, channel_answered, channel_unavailable or channel_declined"),
+        has("refer_to", "ReferTo", "Whom somebody is sent to"),
+        has("referred_by", "ReferredBy", "Who asks"),
+    ];
+    "ChannelToneDetected" "The tone was heard that TONE_DETECT() listens for on a channel." [
         has("channel", "Channel", "The channel"),
     ];
     "ChannelTalkingFinished" "The user of a channel ceased to talk." [

@@ -87,15 +87,26 @@ impl Sockets {
             self.out.push(Output::Send(client, connected.frames.take_output()));
         }
     }
-    /// Bytes of a connection came. It has nothing to say but pings and its goodbye: what it says else is read and left.
-    /// `false` when it is over.
-    pub fn receive(&mut self, client: u64, bytes: &[u8]) -> bool {
-        let Some(connected) = self.open.get_mut(&client) else { return true };
-        let over = connected.frames.receive(bytes, &mut |_| {}).is_err();
+    /// Bytes of a connection came: whether it goes on, and the whole messages.
+    pub fn receive(&mut self, client: u64, bytes: &[u8]) -> (bool, Vec<Vec<u8>>) {
+        let Some(connected) = self.open.get_mut(&client) else { return (true, Vec::new()) };
+        let mut said = Vec::new();
+        let over = connected.frames.receive(bytes, &mut |text| said.push(text.to_vec())).is_err();
         let output = connected.frames.take_output();
         if !output.is_empty() {
             self.out.push(Output::Send(client, output));
         }
-        !over
+        (!over, said)
+    }
+    /// One of them.
+    pub fn get(&self, client: u64) -> Option<&Connected> {
+        self.open.get(&client)
+    }
+    /// Answers what a connection has asked on it.
+    pub fn answer(&mut self, client: u64, text: &str) {
+        if let Some(connected) = self.open.get_mut(&client) {
+            connected.frames.send(text.as_bytes());
+            self.out.push(Output::Send(client, connected.frames.take_output()));
+        }
     }
 }

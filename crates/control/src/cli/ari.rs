@@ -39,6 +39,12 @@ pub(super) const ROWS: &[Row] = &[
         "name active subscribes_all debug channels bridges endpoints devices",
         Cli::ari_show_app,
     ),
+    show(
+        "ari mkpasswd <password>",
+        "Prints the lines of ari.conf that keep a password as crypt(3) makes it.",
+        "password_format password",
+        Cli::ari_mkpasswd,
+    ),
     verb(
         "ari set debug <app> on|off",
         "Logs events of one application, as they are sent, or logs them no more.",
@@ -109,6 +115,24 @@ impl Cli {
                 clean(name),
                 yes_no(user.read_only),
                 yes_no(restricted)
+            )
+        };
+        ask.show(data, text)
+    }
+
+    fn ari_mkpasswd(&self, ask: &mut Ask<'_>) -> Said {
+        let mut bytes = [0; 12];
+        let made = match getrandom::fill(&mut bytes) {
+            Ok(()) => {
+                crate::crypt::made(ask.need("password"), &crate::base64::encode(&bytes).replace('+', "."))
+            }
+            Err(_) => None,
+        };
+        let Some(made) = made else { return Said::failed("No password was made\n".to_owned()) };
+        let data = || json!({ "password_format": "crypt", "password": made });
+        let text = || {
+            format!(
+                "; Copy the following two lines into ari.conf\npassword_format = crypt\npassword = {made}\n"
             )
         };
         ask.show(data, text)

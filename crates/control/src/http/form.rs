@@ -14,6 +14,14 @@ pub(crate) fn fields(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A text as it may stand in a query.
+pub(crate) fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&unescaped(text, true)).into_owned()
 }

@@ -350,6 +350,15 @@ pub(super) const ROWS: &[FunctionRow] = &[
         true,
     ),
     row(
+        "PJSIP_TRANSFER_HANDLING",
+        Reach::PLAIN,
+        "PJSIP_TRANSFER_HANDLING()",
+        "Sets who carries out transfers that the phone asks for: Strowger (core), or programs of ARI (ari-only).",
+        F::PjsipTransferHandling,
+        false,
+        true,
+    ),
+    row(
         "PJSIP_MOH_PASSTHROUGH",
         Reach::PLAIN,
         "PJSIP_MOH_PASSTHROUGH()",

@@ -1,7 +1,7 @@
 //! Advice of charge over SIP (3GPP TS 24.647): `application/vnd.etsi.aoc+xml` in a provisional response, INFO or BYE.
 
 use ::sip::Method;
-use ::sip::stack::{Answer, Body};
+use ::sip::stack::Body;
 use base::ChannelId;
 use call::Core;
 use call::charge::{Advice, Billing, Fee, Item, Money, Rate, Scale};
@@ -15,7 +15,9 @@ pub(super) const CONTENT_TYPE: &str = "application/vnd.etsi.aoc+xml";
 const NAMESPACE: &str = "http://uri.etsi.org/ngn/params/xml/simservs/aoc";
 
 impl SipDriver {
-    /// Tells the peer of a channel what its call costs, when its endpoint and it itself want to hear of it.
+    /// Tells the peer of a channel what its call costs, when its endpoint says `send_aoc=yes`: rates and what it has cost so
+    /// far at once, what it has cost in the end with its last message. While an INVITE of the peer is not answered, its
+    /// responses tell the rates.
     pub(super) fn advise(
         &mut self,
         core: &mut Core,
@@ -26,83 +28,122 @@ impl SipDriver {
         if !leg.endpoint.send_aoc {
             return Err("its endpoint has send_aoc=no");
         }
-        let reads = leg.invite.as_ref().and_then(|invite| invite.view().accepts(CONTENT_TYPE));
-        if reads != Some(true) {
-            return Err("its phone does not accept application/vnd.etsi.aoc+xml");
-        }
-        let (dialog, stage) = (leg.dialog.ok_or("the call is over")?, leg.stage);
+        let dialog = leg.dialog.ok_or("the call is over")?;
         let text = document(advice).ok_or("TS 24.647 has no words for it")?;
-        let body = Body { content_type: CONTENT_TYPE, bytes: text.as_bytes() };
-        let ringing = if leg.indicated == 180 { 180 } else { 183 };
-        let reliable = leg.reliable;
-        let sent = match (advice, stage) {
+        let is_asked = leg.stage == Stage::Ringing && leg.target.is_empty();
+        match advice {
+            Advice::Setup { .. } | Advice::Rates(_) if is_asked => {
+                leg.rates = Some(text);
+                return Ok(());
+            }
+            Advice::Setup { .. } | Advice::Rates(_) => {}
             // The end of the call says it.
-            (Advice::End { .. }, _) => {
-                self.stack.set_farewell(dialog, CONTENT_TYPE, text.into_bytes()).is_ok()
+            Advice::End { .. } => {
+                leg.knows_fee = true;
+                return self.keep_fee(dialog, text);
             }
-            (_, Stage::Up) => self
-                .with_stack(core, |stack, now, out| {
-                    stack.request_inside(dialog, (Method::Info, &[], Some(body)), now, out)
-                })
-                .is_ok(),
-            (Advice::Setup { .. }, Stage::Ringing) => {
-                let answer = Answer::new(ringing).body(body);
-                self.with_stack(core, |stack, now, out| match reliable {
-                    true => stack.answer_reliably(dialog, &answer, now, out),
-                    false => stack.answer(dialog, &answer, now, out),
-                })
-                .is_ok()
+            Advice::During { fee, billing, .. } => {
+                let kept = !leg.knows_fee;
+                let total = Advice::During { fee: fee.clone(), is_total: true, billing: *billing };
+                if let Some(total) = document(&total).filter(|_| kept) {
+                    self.keep_fee(dialog, total)?;
+                }
             }
-            _ => return Err("the call is not answered"),
+        }
+        let body = Body { content_type: CONTENT_TYPE, bytes: text.as_bytes() };
+        let sent = self.with_stack(core, |stack, now, out| {
+            stack.request_inside(dialog, (Method::Info, &[], Some(body)), now, out)
+        });
+        sent.map(|_| ()).map_err(|_| "the dialog takes no request at this moment")
+    }
+    fn keep_fee(&mut self, dialog: ::sip::stack::DialogId, text: String) -> Result<(), &'static str> {
+        let kept = self.stack.set_farewell(dialog, CONTENT_TYPE, text.into_bytes());
+        kept.map_err(|_| "the call is over")
+    }
+    /// The body of a response to an INVITE, and what it is: its description, and the rates beside it when there are any
+    /// (RFC 2046 §5.1.3).
+    pub(super) fn with_rates(&mut self, core: &mut Core, handle: u64, sdp: Vec<u8>) -> (String, Vec<u8>) {
+        let Some(rates) = self.legs.get(handle).and_then(|leg| leg.rates.clone()) else {
+            return ("application/sdp".to_owned(), sdp);
         };
-        if sent { Ok(()) } else { Err("the dialog takes no request at this moment") }
+        let boundary = format!("{:016x}", core.random());
+        let mut body = Vec::new();
+        let parts = [("application/sdp", &*sdp), (CONTENT_TYPE, rates.as_bytes())];
+        for (kind, bytes) in parts.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            body.extend_from_slice(format!("--{boundary}\r\nContent-Type: {kind}\r\n\r\n").as_bytes());
+            body.extend_from_slice(bytes);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+        (format!("multipart/mixed;boundary=\"{boundary}\""), body)
     }
 }
 
-/// The document; `None` when the schema has no element for the advice.
+/// The document; `None` when it has no element for the advice.
 pub(super) fn document(advice: &Advice) -> Option<String> {
     let (name, inner) = match advice {
-        Advice::Setup { item, rate } => ("aoc-s", setup(*item, rate)?),
-        Advice::During { fee, is_total, billing } => {
+        Advice::Setup { item, rate } => ("aoc-s", rates(&[(*item, rate.clone())])?),
+        Advice::Rates(all) => ("aoc-s", rates(all)?),
+        Advice::During { fee, is_total, .. } => {
             let kind = if *is_total { "total" } else { "subtotal" };
-            ("aoc-d", element("charging-info", kind) + &charges(fee) + &billing_id(*billing))
+            ("aoc-d", vec![leaf("charging-info", kind), charges(fee)])
         }
-        Advice::End { fee, billing, .. } => ("aoc-e", charges(fee) + &billing_id(*billing)),
+        Advice::End { fee, .. } => ("aoc-e", vec![charges(fee)]),
     };
-    let inner = element(name, &inner);
-    Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<aoc xmlns=\"{NAMESPACE}\">{inner}</aoc>\n"))
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    text.push_str(&format!("<aoc xmlns=\"{NAMESPACE}\">\n"));
+    node(name, inner).write(1, &mut text);
+    text.push_str("</aoc>\n");
+    Some(text)
 }
 
-fn element(name: &str, inner: &str) -> String {
-    format!("<{name}>{inner}</{name}>")
+/// An element: one a line, each level a blank further in.
+enum Element {
+    Node(&'static str, Vec<Element>),
+    Leaf(&'static str, String),
 }
 
-fn money(money: &Money) -> String {
-    element("currency-id", &escape(&money.name)) + &element("currency-amount", &money.decimal())
+impl Element {
+    fn write(&self, depth: usize, out: &mut String) {
+        let indent = " ".repeat(depth);
+        match self {
+            Self::Node(name, inner) if inner.is_empty() => out.push_str(&format!("{indent}<{name} />\n")),
+            Self::Node(name, inner) => {
+                out.push_str(&format!("{indent}<{name}>\n"));
+                inner.iter().for_each(|element| element.write(depth + 1, out));
+                out.push_str(&format!("{indent}</{name}>\n"));
+            }
+            Self::Leaf(name, text) => out.push_str(&format!("{indent}<{name}>{text}</{name}>\n")),
+        }
+    }
 }
 
-fn charges(fee: &Fee) -> String {
+fn node(name: &'static str, inner: Vec<Element>) -> Element {
+    Element::Node(name, inner)
+}
+
+fn leaf(name: &'static str, text: &str) -> Element {
+    Element::Leaf(name, escape(text))
+}
+
+fn money(money: &Money) -> Vec<Element> {
+    let name = (!money.name.is_empty()).then(|| leaf("currency-id", &money.name));
+    name.into_iter().chain([leaf("currency-amount", &money.decimal())]).collect()
+}
+
+fn charges(fee: &Fee) -> Element {
     let inner = match fee {
-        Fee::NotAvailable => "<not-available/>".to_owned(),
-        Fee::Free => "<free-charge/>".to_owned(),
-        Fee::Currency(of) => element("recorded-currency-units", &money(of)),
-        Fee::Units(entries) => entries
-            .iter()
-            .map(|(amount, kind)| {
-                let amount = amount.map_or_else(
-                    || "<not-available/>".to_owned(),
-                    |amount| element("recorded-number-of-units", &amount.to_string()),
-                );
-                let kind = kind.map(|kind| element("recorded-type-of-unit", &kind.to_string()));
-                element("recorded-charging-units", &(amount + &kind.unwrap_or_default()))
-            })
-            .collect(),
+        Fee::NotAvailable => node("not-available", Vec::new()),
+        Fee::Free => node("free-charge", Vec::new()),
+        Fee::Currency(of) => node("recorded-currency-units", money(of)),
+        // Units are told as a currency of that name: the first entry, as the field has it.
+        Fee::Units(entries) => {
+            let number = entries.first().and_then(|(number, _)| *number).unwrap_or(0);
+            let units = vec![leaf("currency-id", "UNIT"), leaf("currency-amount", &number.to_string())];
+            node("recorded-currency-units", units)
+        }
     };
-    element("recorded-charges", &inner)
-}
-
-fn billing_id(billing: Option<Billing>) -> String {
-    billing.map_or_else(String::new, |billing| element("billing-id", billing_word(billing)))
+    node("recorded-charges", vec![inner])
 }
 
 /// Who is billed, in the words of the document.
@@ -119,37 +160,40 @@ pub(super) const fn billing_word(billing: Billing) -> &'static str {
     }
 }
 
-fn setup(item: Item, rate: &Rate) -> Option<String> {
+/// Rates in their order; what the document has no words for is left out, and `None` when nothing is left.
+fn rates(all: &[(Item, Rate)]) -> Option<Vec<Element>> {
+    let items: Vec<Element> = all.iter().filter_map(|(item, rate)| setup(*item, rate)).collect();
+    (!items.is_empty()).then(|| vec![node("charged-items", items)])
+}
+
+fn setup(item: Item, rate: &Rate) -> Option<Element> {
     let name = match item {
-        Item::SpecialArrangement(code) => return Some(element("special-arrangement", &code.to_string())),
         Item::BasicCommunication => "basic",
         Item::CallAttempt => "communication-attempt",
         Item::CallSetup => "communication-setup",
-        Item::SupplementaryService => "services",
-        Item::NotAvailable | Item::UserUserInfo => return None,
+        Item::SpecialArrangement(_)
+        | Item::SupplementaryService
+        | Item::NotAvailable
+        | Item::UserUserInfo => return None,
     };
     let inner = match rate {
-        Rate::NotAvailable => "<not-available/>".to_owned(),
-        Rate::Free | Rate::FreeFromBeginning => "<free-charge/>".to_owned(),
-        Rate::Flat(price) => element("flat-rate", &money(price)),
-        Rate::SpecialCode(code) => element("special-code", &code.to_string()),
-        Rate::Duration { price, length, granularity, by_steps } => {
+        Rate::NotAvailable => node("not-available", Vec::new()),
+        Rate::Free | Rate::FreeFromBeginning => node("free-charge", Vec::new()),
+        Rate::Flat(price) => node("flat-rate", money(price)),
+        Rate::Duration { price, length, by_steps, .. } if item == Item::BasicCommunication => {
             let kind = if *by_steps { "step-function" } else { "continuous" };
             let mut inner = money(price);
-            inner += &element("length-time-unit", &time(*length));
-            inner += &element("charging-type", kind);
-            if let Some(granularity) = granularity {
-                inner += &element("granularity", &time(*granularity));
-            }
-            element("price-time", &inner)
+            inner.push(node("length-time-unit", time(*length)));
+            inner.push(leaf("charging-type", kind));
+            node("price-time", inner)
         }
-        Rate::Volume(..) => return None,
+        Rate::Duration { .. } | Rate::Volume(..) | Rate::SpecialCode(_) => return None,
     };
-    Some(element("charged-items", &element(name, &inner)))
+    Some(node(name, vec![inner]))
 }
 
-fn time((units, scale): (u32, Scale)) -> String {
-    element("time-unit", &units.to_string()) + &element("scale", scale_word(scale))
+fn time((units, scale): (u32, Scale)) -> Vec<Element> {
+    vec![leaf("time-unit", &units.to_string()), leaf("scale", scale_word(scale))]
 }
 
 /// A unit of time, in the words of the document.

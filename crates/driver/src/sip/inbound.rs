@@ -282,6 +282,8 @@ impl SipDriver {
                 local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
                 remote: security::address(&transport, source.remote),
                 challenge: match event {
+                    // What was asked is in the message; the field's server leaves it out here.
+                    "ChallengeSent" => String::new(),
                     "FailedACL" => challenge.first().cloned().unwrap_or_default(),
                     _ => challenge.first().and_then(nonce).unwrap_or_default(),
                 },
@@ -572,7 +574,8 @@ impl SipDriver {
             }
         }
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let answer = Answer::new(200).headers(&headers).body(Body::sdp(&sdp));
+        let (kind, bytes) = self.with_rates(core, handle, sdp);
+        let answer = Answer::new(200).headers(&headers).body(Body { content_type: &kind, bytes: &bytes });
         let sent = self.with_stack(core, |stack, now, out| stack.answer(dialog, &answer, now, out));
         if sent.is_err() {
             core.remote_hangup(channel, Cause::NORMAL_TEMPORARY_FAILURE, "SIP dialog is gone");
@@ -638,7 +641,11 @@ impl SipDriver {
         headers.extend(self.unproved_reason(handle));
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let answer = Answer::new(status).headers(&headers);
-        let answer = if with_session { answer.body(Body::sdp(&sdp)) } else { answer };
+        let (kind, bytes) = self.with_rates(core, handle, sdp);
+        let answer = match bytes.is_empty() {
+            true => answer,
+            false => answer.body(Body { content_type: &kind, bytes: &bytes }),
+        };
         let reliable = self.legs.get(handle).is_some_and(|leg| leg.reliable);
         self.with_stack(core, |stack, now, out| match reliable {
             true => stack.answer_reliably(dialog, &answer, now, out),

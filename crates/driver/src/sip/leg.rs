@@ -45,6 +45,14 @@ pub(crate) struct Leg {
     pub(crate) invite: Option<OwnedMessage>,
     /// Routes of our INVITE, first hop first.
     pub(crate) routes: Vec<String>,
+    /// The rates that responses to an INVITE which is not answered tell.
+    pub(crate) rates: Option<String>,
+    /// What the call has cost in the end is kept for its last message.
+    pub(crate) knows_fee: bool,
+    /// Programs carry out the transfers that its phone asks for.
+    pub(crate) transfers_told: bool,
+    /// Call-ID of our first INVITE, until that is sent.
+    pub(crate) call_id: Option<String>,
     /// Servers that our INVITE goes to when the first one fails, until it is sent.
     pub(crate) next: Vec<Flow>,
     /// The flow of a phone that it takes.
@@ -183,6 +191,10 @@ impl Leg {
             waits_for: None,
             ringing_tone: false,
             routes: Vec::new(),
+            call_id: None,
+            transfers_told: false,
+            rates: None,
+            knows_fee: false,
             next: Vec::new(),
             bound: None,
         }

@@ -41,6 +41,8 @@ pub(crate) struct Route {
 
 /// Longest that a call waits for the address of a name: the resolver has tried every server twice by then.
 const NAME_WAIT: Duration = Duration::from_secs(15);
+/// Largest CSeq number that a call of ours begins with.
+const FIRST_CSEQ_MAX: u64 = 10_000;
 
 /// A call that waits for the address of a name before it can be placed.
 pub(crate) struct Waiting {
@@ -351,6 +353,8 @@ impl SipDriver {
                 ..NewChannel::default()
             })
             .ok_or(Cause::SWITCH_CONGESTION)?;
+        // Its Call-ID is known before anything is sent.
+        let call_id = ::sip::stack::call_id(core.random(), core.random());
         let strayed = endpoint.guards_logins && self.strays(&endpoint, &route.uri);
         let inherited = request.requestor.map(|caller| ask::inherited_headers(core, caller));
         let leg = Leg {
@@ -361,6 +365,7 @@ impl SipDriver {
             headers: inherited.unwrap_or_default(),
             waits_for,
             passes_with: request.requestor,
+            call_id: Some(call_id.clone()),
             ..Leg::new(channel, endpoint.clone(), route.flow, media)
         };
         let handle = self.legs.insert(leg).ok_or(Cause::SWITCH_CONGESTION)?;
@@ -373,6 +378,7 @@ impl SipDriver {
         }
         if let Some(entry) = core.get_mut(channel) {
             entry.handle = handle;
+            entry.call_id = call_id.into();
             entry.passes_hold = endpoint.passes_hold;
             entry.fax_watch = endpoint.fax_detect;
             if let Some(caller) = request.shown_caller() {
@@ -675,6 +681,9 @@ impl SipDriver {
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .chain(added.iter().chain(&replacing).map(|(name, value)| (name.as_str(), value.as_str())))
             .collect();
+        // Another INVITE of the same leg, to another server, is another call.
+        let call_id = self.legs.get_mut(handle).and_then(|leg| leg.call_id.take());
+        let first = 1 + u32::try_from(core.random() % FIRST_CSEQ_MAX).unwrap_or(0);
         let outgoing = Outgoing {
             method: ::sip::Method::Invite,
             target: &target,
@@ -685,7 +694,7 @@ impl SipDriver {
             headers: &headers,
             body: Some(Body::sdp(&sdp)),
             flow,
-            series: None,
+            series: call_id.as_deref().map(|call_id| (call_id, first)),
             symmetric: endpoint.rewrite_contact,
         };
         let dialog = self

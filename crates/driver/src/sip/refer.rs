@@ -24,6 +24,7 @@ use super::session::{Media, Terms};
 use super::{SipDriver, identity};
 
 mod carried;
+mod told;
 
 /// Seconds in which a transferer is told how it goes: longer than anybody lets it ring, and a little less than the 202 says.
 const TELL_SECONDS: u32 = 599;
@@ -42,6 +43,8 @@ struct Referral {
     /// Number under which the call of whoever was transferred is followed.
     token: u64,
     until: Instant,
+    /// What it has asked for, when programs carry it out.
+    asked: Option<Box<told::Asked>>,
 }
 
 /// A transferer who is left to end his call himself.
@@ -152,6 +155,9 @@ impl SipDriver {
         else {
             return;
         };
+        if self.legs.get(handle).is_some_and(|leg| leg.transfers_told) && endpoint.allow_transfer {
+            return self.referred_to_programs(core, (dialog, channel), request, message);
+        }
         let planned = match self.referrals.all.contains_key(&dialog) {
             true => Err(491),
             false => self.plan_transfer(core, channel, &endpoint, &view),
@@ -337,7 +343,7 @@ impl SipDriver {
         let mut steps = Vec::new();
         let machine = Notifier::start(TELL_SECONDS, core.now, &mut steps);
         let until = machine.deadline().unwrap_or(core.now);
-        let referral = Referral { machine, status: 100, out: None, token, until };
+        let referral = Referral { machine, status: 100, out: None, token, until, asked: None };
         self.referrals.all.insert(dialog, referral);
         if outcome.is_none() {
             self.referrals.by_token.insert(token, dialog);

@@ -247,6 +247,9 @@ impl Tech for SipDriver {
             _ => None,
         }
     }
+    fn transfer_progress(&mut self, core: &mut Core, channel: ChannelId, state: &str) -> bool {
+        SipDriver::transfer_progress(self, core, channel, state)
+    }
     fn write(
         &mut self,
         core: &mut Core,
@@ -262,6 +265,7 @@ impl Tech for SipDriver {
             "PJSIP_MEDIA_OFFER" => self.set_media_offer(core, channel, args, value),
             "PJSIP_DTMF_MODE" => self.set_dtmf_mode(core, channel, value),
             "PJSIP_MOH_PASSTHROUGH" => self.set_moh_passthrough(core, channel, value),
+            "PJSIP_TRANSFER_HANDLING" => self.set_transfer_handling(core, channel, value),
             "PJSIP_SEND_SESSION_REFRESH" => self.send_refresh(core, channel, value),
             "PJSIP_INHERITABLE_HEADER" => ask::set_inheritable_header(core, channel, args, value),
             "STIR_SHAKEN_ATTESTATION" => self.suppress_attestation(core, channel, value == "yes"),

@@ -524,7 +524,7 @@ impl SipDriver {
         };
         if trunk.token.is_empty() {
             trunk.token = format!("{:016x}", core.random());
-            trunk.call_id = format!("{:016x}{:016x}", core.random(), core.random());
+            trunk.call_id = ::sip::stack::call_id(core.random(), core.random());
         }
         trunk.cseq = trunk.cseq.saturating_add(1);
         trunk.challenges = 0;

@@ -25,6 +25,7 @@ mod watch;
 pub use crate::layer::{ConnectionId, Flow, PeerName, Protocol, Send, Transport, TransportId};
 pub use crate::transaction::Timers;
 pub use event::{Accept, Answer, Body, End, Event, Failure, Header, Incoming, Outgoing, Output, Way};
+pub use uac::call_id;
 pub use watch::{SUBSCRIPTIONS_MAX, SubscriptionId, SubscriptionMark};
 
 use crate::header::{HeaderName, Method};

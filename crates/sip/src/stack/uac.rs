@@ -14,6 +14,20 @@ use base::Instant;
 use core::time::Duration;
 use std::sync::Arc;
 
+/// A Call-ID of 128 random bits, spelt as a UUID (RFC 9562 §5.4), as the field's tools expect it.
+pub fn call_id(one: u64, two: u64) -> String {
+    let one = one & !0xf000 | 0x4000;
+    let two = two & !(3 << 62) | 1 << 63;
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        one >> 32,
+        one >> 16 & 0xffff,
+        one & 0xffff,
+        two >> 48,
+        two & 0xffff_ffff_ffff
+    )
+}
+
 impl Stack {
     /// Starts a request outside dialogs: REGISTER, OPTIONS, MESSAGE and their like.
     pub fn request(
@@ -69,7 +83,7 @@ impl Stack {
         match request.series {
             Some((call_id, cseq)) => (call_id.to_owned(), cseq),
             None => {
-                let call_id = format!("{:016x}{:016x}", self.random.next(), self.random.next());
+                let call_id = call_id(self.random.next(), self.random.next());
                 (call_id, 1 + self.random.below(10_000) as u32)
             }
         }

@@ -51,7 +51,7 @@ choice! {
     /// `password_format=`: how a password is written.
     PasswordFormat {
         Plain | "plain" "As it is.";
-        Crypt | "crypt" "As crypt(3) makes it; that is not read, and the user is skipped.";
+        Crypt | "crypt" "As crypt(3) makes it, and as `ari mkpasswd` prints it: SHA-512 (`$6$`), SHA-256 (`$5$`) or MD5 (`$1$`).";
     }
 }
 
@@ -146,13 +146,13 @@ impl AriUser {
             );
             return false;
         }
-        if self.password_format == PasswordFormat::Crypt {
+        let is_hash = |text: &str| ["$1$", "$5$", "$6$"].iter().any(|scheme| text.starts_with(scheme));
+        if self.password_format == PasswordFormat::Crypt && !is_hash(self.password.expose()) {
             let message = format!(
-                "the password of ARI user '{name}' is from crypt(3), which is not read; the user is skipped"
+                "the password of ARI user '{name}' is none of crypt(3) that is read; the user is skipped"
             );
-            let remedy =
-                "write password_format=plain and the password itself, in a file that only Strowger may read";
-            findings.error(self.origin.place_of("password_format"), message, remedy);
+            let remedy = "write what `mkpasswd -m sha-512` prints";
+            findings.error(self.origin.place_of("password"), message, remedy);
             return false;
         }
         if self.password.is_empty() {

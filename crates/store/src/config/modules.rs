@@ -134,7 +134,7 @@ const MODULES: &[(&str, &[Capability])] = &[
     ("chan_bridge_media", &[]),
     ("chan_iax2", &[Technology("IAX2"), F("IAXPEER"), F("IAXVAR")]),
     ("chan_pjsip", &[A("PJSIPHangup"), Technology("PJSIP"), Technology("SIP"), F("PJSIP_DIAL_CONTACTS"), F("PJSIP_MEDIA_OFFER"), F("PJSIP_DTMF_MODE"),
-        F("PJSIP_MOH_PASSTHROUGH"), F("PJSIP_SEND_SESSION_REFRESH")]),
+        F("PJSIP_MOH_PASSTHROUGH"), F("PJSIP_TRANSFER_HANDLING"), F("PJSIP_SEND_SESSION_REFRESH")]),
     ("chan_sip", &[]),
     ("codec_alaw", &[Codec("alaw")]),
     ("codec_g722", &[Codec("g722")]),

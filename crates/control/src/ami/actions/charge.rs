@@ -4,15 +4,18 @@ use base::ChannelId;
 use call::charge::{Advice, Association, Billing, Fee, Item, Money, Multiplier, Rate, Scale, UNITS_MAX};
 use call::{Level, Notice};
 
+use super::super::packet::Action;
 use super::super::table::{ActionRow, Done, Refusal, Turn, may, must};
 
 /// Longest name of a currency, characters (EN 300 182-1).
 const CURRENCY_MAX: usize = 10;
+/// Most rates of one action: there are not as many kinds of charged items.
+const RATES_MAX: usize = 16;
 
 pub(super) const ROWS: &[ActionRow] = &[ActionRow {
     name: "AOCMessage",
     class: &["aoc"],
-    synopsis: "Tells the user of a channel what its call costs (advice of charge), and watchers by AOC-S, AOC-D or AOC-E. Endpoints with send_aoc=yes that accept application/vnd.etsi.aoc+xml get it: AOC-S in a provisional response or INFO, AOC-D in INFO, AOC-E at the end of the call.",
+    synopsis: "Tells the user of a channel what its call costs (advice of charge): endpoints with send_aoc=yes are told: of S by INFO, or in the responses to an INVITE that is not answered; of D by INFO; of E, or of the last D, at the end of the call.",
     fields: &[
         may("Channel", "name or UNIQUEID; needed without ChannelPrefix"),
         may("ChannelPrefix", "beginning of a name; the first channel that has it is told"),
@@ -52,7 +55,10 @@ pub(super) const ROWS: &[ActionRow] = &[ActionRow {
 
 fn advise(turn: &mut Turn<'_>) -> Done {
     let id = whom(turn)?;
-    let advice = advice(turn)?;
+    let advice = match several(turn)? {
+        Some(rates) => rates,
+        None => advice(turn)?,
+    };
     let told = turn.site.shard.with_tech(id, |tech, core| tech.advise_charge(core, id, &advice));
     {
         let mut core = turn.site.shard.core.borrow_mut();
@@ -60,9 +66,63 @@ fn advise(turn: &mut Turn<'_>) -> Done {
             let name = core.get(id).map(|channel| channel.name.clone()).unwrap_or_default();
             core.log(Level::Notice, "aoc", &format!("{name} is not told what its call costs: {why}"));
         }
-        core.notice_of(id, |channel| Notice::Charge { channel, advice: Box::new(advice) });
+        // Events are of spans of ISDN: what phones are told over SIP raises none.
+        let has_events = core
+            .get(id)
+            .is_some_and(|channel| !["PJSIP/", "Local/"].iter().any(|tech| channel.name.starts_with(tech)));
+        if has_events {
+            core.notice_of(id, |channel| Notice::Charge { channel, advice: Box::new(advice) });
+        }
     }
     turn.success("AOC Message successfully queued on channel")
+}
+
+/// The rates of an action that has more than one: each `ChargedItem` begins another, to which what follows belongs.
+fn several(turn: &mut Turn<'_>) -> Result<Option<Advice>, Refusal> {
+    let begins = |name: &str| name.eq_ignore_ascii_case("ChargedItem");
+    let whole = turn.action;
+    let is_setup = whole.get("MsgType").is_some_and(|kind| kind.eq_ignore_ascii_case("S"));
+    if !is_setup || whole.headers().filter(|(name, _)| begins(name)).count() < 2 {
+        return Ok(None);
+    }
+    let mut groups: Vec<Vec<(String, String)>> = Vec::new();
+    for (name, value) in whole.headers() {
+        if begins(name) {
+            groups.push(Vec::new());
+        }
+        if let Some(group) = groups.last_mut() {
+            group.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    let mut rates = Vec::new();
+    for group in groups.into_iter().take(RATES_MAX) {
+        let own = Action::of(group);
+        let part = Part { action: &own };
+        rates.push((item(&part)?, rate(&part)?));
+    }
+    Ok(Some(Advice::Rates(rates)))
+}
+
+/// The headers of one rate.
+struct Part<'a> {
+    action: &'a Action,
+}
+
+/// What a rate is read from.
+trait Headers {
+    fn value(&self, name: &str) -> Option<&str>;
+}
+
+impl Headers for Part<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.action.get(name)
+    }
+}
+
+impl Headers for Turn<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        self.get(name)
+    }
 }
 
 fn whom(turn: &Turn<'_>) -> Result<ChannelId, Refusal> {
@@ -99,8 +159,8 @@ fn advice(turn: &Turn<'_>) -> Result<Advice, Refusal> {
 }
 
 /// The value that a header means, any case; an error that names the words that there are.
-fn one_of<T: Clone>(turn: &Turn<'_>, header: &str, words: &[(&str, T)]) -> Result<Option<T>, Refusal> {
-    let Some(text) = turn.get(header).filter(|text| !text.is_empty()) else { return Ok(None) };
+fn one_of<T: Clone>(turn: &impl Headers, header: &str, words: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    let Some(text) = turn.value(header).filter(|text| !text.is_empty()) else { return Ok(None) };
     let found = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
     found.map(|(_, value)| Some(value.clone())).ok_or_else(|| {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -108,8 +168,8 @@ fn one_of<T: Clone>(turn: &Turn<'_>, header: &str, words: &[(&str, T)]) -> Resul
     })
 }
 
-fn number<T: core::str::FromStr>(turn: &Turn<'_>, header: &str) -> Result<Option<T>, Refusal> {
-    let Some(text) = turn.get(header).filter(|text| !text.is_empty()) else { return Ok(None) };
+fn number<T: core::str::FromStr>(turn: &impl Headers, header: &str) -> Result<Option<T>, Refusal> {
+    let Some(text) = turn.value(header).filter(|text| !text.is_empty()) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| format!("{header} is not a number that it can be").into())
 }
 
@@ -128,7 +188,7 @@ enum Kind {
     Unit,
 }
 
-fn fee(turn: &Turn<'_>) -> Result<Fee, Refusal> {
+fn fee(turn: &impl Headers) -> Result<Fee, Refusal> {
     let kinds = [
         ("NA", Kind::NotAvailable),
         ("FREE", Kind::Free),
@@ -160,7 +220,7 @@ fn fee(turn: &Turn<'_>) -> Result<Fee, Refusal> {
     })
 }
 
-fn money(turn: &Turn<'_>) -> Result<Money, Refusal> {
+fn money(turn: &impl Headers) -> Result<Money, Refusal> {
     let multipliers = [
         ("OneThousandth", Multiplier::OneThousandth),
         ("OneHundredth", Multiplier::OneHundredth),
@@ -170,7 +230,7 @@ fn money(turn: &Turn<'_>) -> Result<Money, Refusal> {
         ("Hundred", Multiplier::Hundred),
         ("Thousand", Multiplier::Thousand),
     ];
-    let name = turn.get("CurrencyName").unwrap_or_default();
+    let name = turn.value("CurrencyName").unwrap_or_default();
     Ok(Money {
         name: name.chars().take(CURRENCY_MAX).collect(),
         amount: needed(number(turn, "CurrencyAmount")?, "CurrencyAmount")?,
@@ -178,7 +238,7 @@ fn money(turn: &Turn<'_>) -> Result<Money, Refusal> {
     })
 }
 
-fn billing(turn: &Turn<'_>) -> Result<Option<Billing>, Refusal> {
+fn billing(turn: &impl Headers) -> Result<Option<Billing>, Refusal> {
     let words = [
         ("Normal", Billing::Normal),
         ("ReverseCharge", Billing::Reverse),
@@ -192,22 +252,22 @@ fn billing(turn: &Turn<'_>) -> Result<Option<Billing>, Refusal> {
     one_of(turn, "AOCBillingId", &words)
 }
 
-fn association(turn: &Turn<'_>) -> Result<Option<Association>, Refusal> {
+fn association(turn: &impl Headers) -> Result<Option<Association>, Refusal> {
     if let Some(id) = number(turn, "ChargingAssociationId")? {
         return Ok(Some(Association::Id(id)));
     }
-    let Some(of) = turn.get("ChargingAssociationNumber").filter(|number| !number.is_empty()) else {
+    let Some(of) = turn.value("ChargingAssociationNumber").filter(|number| !number.is_empty()) else {
         return Ok(None);
     };
     Ok(Some(Association::Number(of.to_owned(), number(turn, "ChargingAssociationPlan")?.unwrap_or(0))))
 }
 
-fn code(turn: &Turn<'_>) -> Result<u8, Refusal> {
+fn code(turn: &impl Headers) -> Result<u8, Refusal> {
     let code = needed(number(turn, "Code")?, "Code")?;
     if (1..=10).contains(&code) { Ok(code) } else { Err("Code is 1 to 10".into()) }
 }
 
-fn item(turn: &Turn<'_>) -> Result<Item, Refusal> {
+fn item(turn: &impl Headers) -> Result<Item, Refusal> {
     let words = [
         ("NA", Item::NotAvailable),
         ("SpecialArrangement", Item::SpecialArrangement(0)),
@@ -223,9 +283,9 @@ fn item(turn: &Turn<'_>) -> Result<Item, Refusal> {
     }
 }
 
-fn rate(turn: &Turn<'_>) -> Result<Rate, Refusal> {
+fn rate(turn: &impl Headers) -> Result<Rate, Refusal> {
     let is_arranged =
-        turn.get("ChargedItem").is_some_and(|item| item.eq_ignore_ascii_case("SpecialArrangement"));
+        turn.value("ChargedItem").is_some_and(|item| item.eq_ignore_ascii_case("SpecialArrangement"));
     if is_arranged {
         return Ok(Rate::NotAvailable);
     }
@@ -256,6 +316,6 @@ fn rate(turn: &Turn<'_>) -> Result<Rate, Refusal> {
     })
 }
 
-fn scale(turn: &Turn<'_>, header: &str) -> Result<Option<Scale>, Refusal> {
+fn scale(turn: &impl Headers, header: &str) -> Result<Option<Scale>, Refusal> {
     one_of(turn, header, &Scale::ALL.map(|scale| (scale.name(), scale)))
 }

@@ -237,7 +237,7 @@ fn known(asked: &Asked<'_>) -> Vec<(&'static str, bool)> {
 fn row(name: &str, is_on: bool) -> serde_json::Value {
     json!({
         "name": format!("{name}.so"),
-        "description": "",
+        "description": store::config::modules::title(name).unwrap_or_default(),
         "use_count": 0,
         "status": if is_on { "Running" } else { "Not Running" },
         "support_level": "core",

@@ -370,6 +370,20 @@ pub(super) const ROWS: &[Operation] = &[
         run: record,
     },
     Operation {
+        method: Method::Post,
+        path: "/channels/{channelId}/transfer_progress",
+        name: "transfer_progress",
+        text: "Says how a transfer comes on that a program carries out; the phone that has asked for it is told.",
+        params: &[
+            CHANNEL,
+            text("states", "channel_progress, channel_answered, channel_unavailable or channel_declined")
+                .must(),
+        ],
+        answer: "void",
+        errors: &[(400, "no state is named, or none that is known"), NO_CHANNEL, NOT_HELD],
+        run: transfer_progress,
+    },
+    Operation {
         method: Method::Get,
         path: "/channels/{channelId}/rtp_statistics",
         name: "rtpstatistics",
@@ -532,6 +546,21 @@ fn go_on(asked: &mut Asked<'_>) -> Done {
 
 fn move_to(asked: &mut Asked<'_>) -> Done {
     done(verbs::move_to(&asked.site.shard, asked.need("channelId"), asked.need("app"), app_args(asked)))
+}
+
+fn transfer_progress(asked: &mut Asked<'_>) -> Done {
+    const STATES: [&str; 4] =
+        ["channel_progress", "channel_answered", "channel_unavailable", "channel_declined"];
+    let state = asked.need("states").to_owned();
+    if !STATES.contains(&&*state) {
+        return Err(Fault::bad("Invalid refer progress state"));
+    }
+    let shard = asked.site.shard.clone();
+    let id = shard.core.borrow().stasis_visitor(asked.need("channelId"))?;
+    match shard.with_tech(id, |tech, core| tech.transfer_progress(core, id, &state)) {
+        Some(true) => Ok(Answer::Nothing),
+        _ => Err(Fault::bad("Channel has no transfer that a program carries out")),
+    }
 }
 
 fn redirect(asked: &mut Asked<'_>) -> Done {

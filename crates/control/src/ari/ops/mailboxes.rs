@@ -61,7 +61,10 @@ fn row(name: &str, of: Mailbox) -> Value {
 }
 
 fn list(asked: &mut Asked<'_>) -> Done {
-    let rows = asked.site.shard.core.borrow().mailboxes();
+    // Those of voicemail.conf are looked after here.
+    let core = asked.site.shard.core.borrow();
+    let mut rows = core.mailboxes();
+    rows.retain(|(name, _)| core.settings.voicemail.find_text(name).is_none());
     Ok(Answer::Found(rows.iter().map(|(name, of)| row(name, *of)).collect::<Vec<_>>().into()))
 }
 
