@@ -55,6 +55,7 @@ impl Attempt {
             ("SuccessfulAuth", _) => "1",
             _ => "",
         };
+        let is_sent = self.event == "ChallengeSent";
         let version = if (self.event, self.service) == ("InvalidPassword", "AMI") { "2" } else { "1" };
         let account = ("AccountID", self.account.as_str());
         // Who said what nobody understands is told last.
@@ -79,7 +80,9 @@ impl Attempt {
         ]
         .into_iter()
         .flatten()
-        .filter(|(name, value)| !value.is_empty() || matches!(*name, "AccountID" | "SessionID"))
+        .filter(move |(name, value)| {
+            !value.is_empty() || matches!(*name, "AccountID" | "SessionID") || is_sent && *name == "Challenge"
+        })
     }
 }
 

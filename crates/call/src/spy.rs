@@ -23,6 +23,15 @@ pub enum Voice {
     Whisper,
     /// All in its bridge.
     Barge,
+    /// All in its bridge but who is spied on: it speaks as if that one did.
+    Aside,
+}
+
+impl Voice {
+    /// Whether the others in the bridge hear it.
+    fn reaches_others(self) -> bool {
+        matches!(self, Self::Barge | Self::Aside)
+    }
 }
 
 /// What a spy wants.
@@ -162,10 +171,12 @@ impl Core {
         let own = self.get(id).and_then(|channel| channel.stream);
         if let (Some(on), true, true) = (on, spy.wish.voice != Voice::Silent, own.is_some()) {
             let bridge = self.get(on).and_then(|channel| channel.bridge);
-            let others = bridge.filter(|_| spy.wish.voice == Voice::Barge);
+            let others = bridge.filter(|_| spy.wish.voice.reaches_others());
             let others = others.map_or(&[][..], |bridge| self.bridge_members(bridge));
             let heard_by = others.iter().copied().filter(|member| *member != on && *member != id);
-            wanted = core::iter::once(on)
+            wanted = Some(on)
+                .filter(|_| spy.wish.voice != Voice::Aside)
+                .into_iter()
                 .chain(heard_by)
                 .filter_map(|party| self.get(party))
                 .filter_map(|channel| Some((channel.stream?, channel.format.linear())))
@@ -228,7 +239,7 @@ impl Core {
         if self.spies.is_empty() {
             return;
         }
-        let concerns = |spy: &Spy| spy.on == id || spy.wish.voice == Voice::Barge;
+        let concerns = |spy: &Spy| spy.on == id || spy.wish.voice.reaches_others();
         let spies: Vec<_> = self.spies.iter().filter(|(_, spy)| concerns(spy)).map(|(id, _)| *id).collect();
         for spy in spies {
             self.push_event(spy, ChanEvent::Spied);

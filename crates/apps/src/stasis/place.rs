@@ -32,8 +32,9 @@ impl Stay<'_> {
         }
         let Placing { caller, timeout } = placing;
         chan.core(|core| {
-            if let Some(caller) = caller {
-                core.cdr_dial(caller, id);
+            match caller {
+                Some(caller) => core.cdr_dial(caller, id),
+                None => core.cdr_placed(id),
             }
             core.notice(|core| {
                 let (caller, dest) = parties(core, id, caller)?;

@@ -16,7 +16,8 @@ use crate::{Call, pbx};
 pub struct Snoop {
     /// What of it is heard; `None`: nothing.
     pub spy: Option<Direction>,
-    /// Who hears the program: the channel (`Out`), or all in its bridge as well (`Both`); `None`: nobody.
+    /// Who hears the program: the channel (`Out`), the others in its bridge (`In`), or all of them (`Both`); `None`:
+    /// nobody.
     pub whisper: Option<Direction>,
     /// The program that has the new channel.
     pub app: String,
@@ -32,10 +33,7 @@ impl Snoop {
             None => Voice::Silent,
             Some(Direction::Out) => Voice::Whisper,
             Some(Direction::Both) => Voice::Barge,
-            Some(Direction::In) => {
-                let why = "whisper=in is not built in; with both the channel hears it, too";
-                return Err(StasisError::Unprocessable(why.into()));
-            }
+            Some(Direction::In) => Voice::Aside,
         };
         let (hears, overhears) = match self.spy {
             None => (false, false),

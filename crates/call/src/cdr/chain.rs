@@ -342,6 +342,12 @@ impl Core {
             record.answer.get_or_insert(moment);
         }
     }
+    /// A program calls a channel that it has made: unless it talks to somebody there is no record of it.
+    pub fn cdr_placed(&mut self, id: ChannelId) {
+        if let Some(channel) = self.get_mut(id) {
+            channel.cdr.dialled = true;
+        }
+    }
     /// A channel that was dialled does more than that from here on: it has records of its own.
     pub fn cdr_own(&mut self, id: ChannelId) {
         if self.get(id).is_none_or(|channel| !channel.cdr.dialled) {

@@ -21,6 +21,8 @@ pub(crate) struct Bridge {
     pub(crate) pair: Option<bool>,
     /// The two may be a native pair although their digits are waited for.
     pub(crate) joins_natively: bool,
+    /// A guest has just left two who may be a native pair again in a moment.
+    settles: bool,
     /// What it is for.
     used_for: BridgeUse,
     /// Its name; empty: it has none.
@@ -50,6 +52,7 @@ impl Core {
                 alive: false,
                 pair: None,
                 joins_natively: false,
+                settles: false,
                 used_for,
                 name: Rc::from(""),
                 uid: Rc::from(""),
@@ -63,7 +66,7 @@ impl Core {
         let bridge = BridgeId::new(slot, entry.generation);
         entry.created = now;
         (entry.alive, entry.pair, entry.used_for) = (true, None, used_for);
-        entry.joins_natively = false;
+        (entry.joins_natively, entry.settles) = (false, false);
         entry.guests.clear();
         entry.technology = used_for.technology(0);
         entry.name = name.into();
@@ -136,7 +139,14 @@ impl Core {
     }
     /// How the channels of a bridge are joined is chosen anew; with another technology they are told twice more.
     pub(crate) fn bridge_rechosen(&mut self, bridge: BridgeId) {
-        if self.bridge_chooses(bridge) {
+        if !self.bridge_chooses(bridge) {
+            return;
+        }
+        // Those whom a guest has left are joined once: what they listened to besides ends a moment later.
+        let settles = self.bridge_mut(bridge).is_some_and(|entry| {
+            std::mem::replace(&mut entry.settles, false) && entry.technology == "native_rtp"
+        });
+        if !settles {
             self.tell_peers(bridge);
             self.tell_peers(bridge);
         }
@@ -145,6 +155,7 @@ impl Core {
     pub(crate) fn guest_enters(&mut self, bridge: BridgeId, name: Rc<str>) {
         if let Some(entry) = self.bridge_mut(bridge) {
             entry.guests.push(name);
+            entry.settles = false;
             self.bridge_changed(bridge);
         }
     }
@@ -153,6 +164,9 @@ impl Core {
         if let Some(entry) = self.bridge_mut(bridge) {
             entry.guests.retain(|guest| **guest != *name);
             self.bridge_changed(bridge);
+            if let Some(entry) = self.bridge_mut(bridge) {
+                entry.settles = entry.guests.is_empty() && entry.members.len() == 2;
+            }
         }
     }
     /// The same for the bridge that a channel is in, if it is in one.

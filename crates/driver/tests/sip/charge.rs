@@ -85,13 +85,43 @@ fn document(inner: &str) -> String {
     format!("{HEAD}{inner}</aoc>\n")
 }
 
+/// The same as it is sent: an element a line, each level a blank further in.
+fn laid_out(inner: &str) -> String {
+    let mut out = format!("{HEAD}\n");
+    let (mut depth, mut open) = (1_usize, false);
+    for piece in inner.split_inclusive('>') {
+        let (text, tag) = piece.split_at(piece.find('<').unwrap());
+        out.push_str(text);
+        if tag.starts_with("</") {
+            depth -= 1;
+            if !open {
+                out.push_str(&" ".repeat(depth));
+            }
+            out.push_str(&format!("{tag}\n"));
+            open = false;
+        } else {
+            if open {
+                out.push('\n');
+            }
+            out.push_str(&" ".repeat(depth));
+            open = !tag.ends_with("/>");
+            match open {
+                true => out.push_str(tag),
+                false => out.push_str(&format!("{}\n", tag.replace("/>", " />"))),
+            }
+            depth += usize::from(open);
+        }
+    }
+    format!("{out}</aoc>\n")
+}
+
 #[test]
 fn ts24647_4_5_2_a_charge_during_the_call_goes_out_in_info() {
     let price = "<recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.05</currency-amount></recorded-currency-units>";
     let rows = [
         (
             Advice::During { fee: Fee::Currency(euros(5)), is_total: true, billing: Some(Billing::Normal) },
-            format!("<aoc-d><charging-info>total</charging-info><recorded-charges>{price}</recorded-charges><billing-id>normal-charging</billing-id></aoc-d>"),
+            format!("<aoc-d><charging-info>total</charging-info><recorded-charges>{price}</recorded-charges></aoc-d>"),
         ),
         (
             Advice::During { fee: Fee::Free, is_total: false, billing: None },
@@ -99,11 +129,11 @@ fn ts24647_4_5_2_a_charge_during_the_call_goes_out_in_info() {
         ),
         (
             Advice::During { fee: Fee::NotAvailable, is_total: true, billing: Some(Billing::CreditCard) },
-            "<aoc-d><charging-info>total</charging-info><recorded-charges><not-available/></recorded-charges><billing-id>credit-card-charging</billing-id></aoc-d>".to_owned(),
+            "<aoc-d><charging-info>total</charging-info><recorded-charges><not-available/></recorded-charges></aoc-d>".to_owned(),
         ),
         (
             Advice::During { fee: Fee::Units(vec![(Some(3), Some(2)), (None, None)]), is_total: true, billing: None },
-            "<aoc-d><charging-info>total</charging-info><recorded-charges><recorded-charging-units><recorded-number-of-units>3</recorded-number-of-units><recorded-type-of-unit>2</recorded-type-of-unit></recorded-charging-units><recorded-charging-units><not-available/></recorded-charging-units></recorded-charges></aoc-d>".to_owned(),
+            "<aoc-d><charging-info>total</charging-info><recorded-charges><recorded-currency-units><currency-id>UNIT</currency-id><currency-amount>3</currency-amount></recorded-currency-units></recorded-charges></aoc-d>".to_owned(),
         ),
         (
             Advice::Setup {
@@ -115,45 +145,90 @@ fn ts24647_4_5_2_a_charge_during_the_call_goes_out_in_info() {
                     by_steps: true,
                 },
             },
-            "<aoc-s><charged-items><basic><price-time><currency-id>&lt;&amp;&gt;</currency-id><currency-amount>1.20</currency-amount><length-time-unit><time-unit>1</time-unit><scale>one-minute</scale></length-time-unit><charging-type>step-function</charging-type><granularity><time-unit>6</time-unit><scale>one-second</scale></granularity></price-time></basic></charged-items></aoc-s>".to_owned(),
+            "<aoc-s><charged-items><basic><price-time><currency-id>&lt;&amp;&gt;</currency-id><currency-amount>1.20</currency-amount><length-time-unit><time-unit>1</time-unit><scale>one-minute</scale></length-time-unit><charging-type>step-function</charging-type></price-time></basic></charged-items></aoc-s>".to_owned(),
         ),
         (
             Advice::Setup { item: Item::CallSetup, rate: Rate::Flat(euros(9)) },
             "<aoc-s><charged-items><communication-setup><flat-rate><currency-id>EUR</currency-id><currency-amount>0.09</currency-amount></flat-rate></communication-setup></charged-items></aoc-s>".to_owned(),
         ),
         (
-            Advice::Setup { item: Item::SpecialArrangement(4), rate: Rate::NotAvailable },
-            "<aoc-s><special-arrangement>4</special-arrangement></aoc-s>".to_owned(),
+            Advice::Rates(vec![
+                (Item::CallSetup, Rate::Free),
+                (Item::SpecialArrangement(4), Rate::NotAvailable),
+                (Item::CallAttempt, Rate::Flat(Money { name: String::new(), ..euros(1) })),
+            ]),
+            "<aoc-s><charged-items><communication-setup><free-charge/></communication-setup><communication-attempt><flat-rate><currency-amount>0.01</currency-amount></flat-rate></communication-attempt></charged-items></aoc-s>".to_owned(),
         ),
     ];
     for (advice, inner) in rows {
         let mut lab = Lab::new(charged());
-        let (_, id) = answered(&mut lab, READS);
+        // Whether the phone says that it reads them does not matter.
+        let (_, id) = answered(&mut lab, "");
         advise(&mut lab, id, &advice).unwrap();
         let info = lab.sent();
-        assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), document(&inner)), "{advice:?}");
+        assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), laid_out(&inner)), "{advice:?}");
         assert_eq!(header(&info, "Content-Type"), "application/vnd.etsi.aoc+xml");
     }
 }
 
 #[test]
-fn ts24647_4_5_2_a_price_before_the_answer_goes_out_in_a_provisional_response() {
+fn ts24647_4_5_2_a_price_before_the_answer_goes_out_in_each_response() {
     let advice = Advice::Setup { item: Item::CallAttempt, rate: Rate::Free };
-    for (indicated, status) in [(None, "183"), (Some(call::Indication::Ringing), "180")] {
+    let price = laid_out(
+        "<aoc-s><charged-items><communication-attempt><free-charge/></communication-attempt></charged-items></aoc-s>",
+    );
+    for indicated in
+        [None, Some((call::Indication::Ringing, "180")), Some((call::Indication::Progress, "183"))]
+    {
         let mut lab = Lab::new(charged());
-        let (_, id) = ringing(&mut lab, READS);
+        let (_, id) = ringing(&mut lab, "");
         lab.lines();
-        if let Some(indication) = indicated {
-            lab.indicate(id, indication);
-            lab.lines();
-        }
+        advise(&mut lab, id, &Advice::Setup { item: Item::CallSetup, rate: Rate::Free }).unwrap();
         advise(&mut lab, id, &advice).unwrap();
-        let answer = lab.sent();
-        assert_eq!(line(&answer), status);
-        assert_eq!(header(&answer, "Content-Type"), "application/vnd.etsi.aoc+xml");
-        // The call goes on as ever.
-        lab.answer(id);
-        assert_eq!(line(&lab.sent()), "200");
+        assert_eq!(lab.lines(), [""; 0], "nothing leaves for its sake");
+        let mut expected = vec![("200", true)];
+        if let Some((indication, status)) = indicated {
+            lab.indicate(id, indication);
+            expected.insert(0, (status, status == "183"));
+        }
+        for (status, has_sdp) in expected {
+            if status == "200" {
+                lab.answer(id);
+            }
+            let answer = lab.sent();
+            assert_eq!(line(&answer), status);
+            assert!(header(&answer, "Content-Type").starts_with("multipart/mixed;boundary="), "{status}");
+            let text = body(&answer);
+            let at = |part: &str| text.find(part);
+            assert_eq!(at("Content-Type: application/sdp\r\n").is_some(), has_sdp, "{text}");
+            assert!(at(&price).is_some() && at("Content-Type: application/sdp") < at(&price), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_a_call_has_cost_so_far_is_its_total_in_the_end_unless_that_is_known() {
+    let so_far = |cents| Advice::During { fee: Fee::Currency(euros(cents)), is_total: false, billing: None };
+    let end = Advice::End { fee: Fee::Free, billing: None, association: None };
+    let total = "<aoc-d><charging-info>total</charging-info><recorded-charges><recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.02</currency-amount></recorded-currency-units></recorded-charges></aoc-d>";
+    for (name, advices, expected) in [
+        ("the last so far", vec![so_far(1), so_far(2)], total),
+        ("the end", vec![so_far(1), end.clone()], END_FREE),
+        ("what comes after the end", vec![end, so_far(3)], END_FREE),
+    ] {
+        for ours in [true, false] {
+            let mut lab = Lab::new(charged());
+            let (mut alice, id) = answered(&mut lab, "");
+            for advice in &advices {
+                advise(&mut lab, id, advice).unwrap();
+            }
+            lab.lines();
+            match ours {
+                true => lab.finish(id, Cause::NORMAL_CLEARING),
+                false => drop(alice.inside(&mut lab, "BYE", "", "")),
+            }
+            assert_eq!(body(&lab.sent()), laid_out(expected), "{name}");
+        }
     }
 }
 
@@ -164,8 +239,8 @@ fn ts24647_4_5_2_the_charge_of_the_whole_call_goes_out_with_its_bye_whoever_send
         billing: Some(Billing::Transfer),
         association: None,
     };
-    let expected = document(
-        "<aoc-e><recorded-charges><recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.42</currency-amount></recorded-currency-units></recorded-charges><billing-id>call-transfer</billing-id></aoc-e>",
+    let expected = laid_out(
+        "<aoc-e><recorded-charges><recorded-currency-units><currency-id>EUR</currency-id><currency-amount>0.42</currency-amount></recorded-currency-units></recorded-charges></aoc-e>",
     );
     for ours in [true, false] {
         let mut lab = Lab::new(charged());
@@ -193,18 +268,12 @@ fn ts24647_4_5_2_the_charge_of_the_whole_call_goes_out_with_its_bye_whoever_send
 fn nobody_is_told_who_does_not_want_to_hear_or_whom_the_schema_has_no_words_for() {
     let during = Advice::During { fee: Fee::Free, is_total: true, billing: None };
     let volume = Advice::Setup { item: Item::BasicCommunication, rate: Rate::Volume(euros(1), "Octet") };
+    let code = Advice::Setup { item: Item::SpecialArrangement(4), rate: Rate::NotAvailable };
     for (config, headers, up, advice, why) in [
         (site(), READS, true, &during, "its endpoint has send_aoc=no"),
-        (charged(), "", true, &during, "its phone does not accept application/vnd.etsi.aoc+xml"),
-        (
-            charged(),
-            "Accept: application/sdp\r\n",
-            true,
-            &during,
-            "its phone does not accept application/vnd.etsi.aoc+xml",
-        ),
         (charged(), READS, true, &volume, "TS 24.647 has no words for it"),
-        (charged(), READS, false, &during, "the call is not answered"),
+        (charged(), READS, true, &code, "TS 24.647 has no words for it"),
+        (charged(), READS, false, &code, "TS 24.647 has no words for it"),
     ] {
         let mut lab = Lab::new(config);
         let (_, id) = if up { answered(&mut lab, headers) } else { ringing(&mut lab, headers) };
@@ -226,7 +295,7 @@ fn ts24647_4_5_2_what_a_carrier_says_of_charges_reaches_managers_and_the_caller_
         assert_eq!(line(&lab.sent()), "200");
         if wants {
             let info = lab.sent();
-            assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), document(TOTAL_FREE)));
+            assert_eq!((line(&info), body(&info)), ("INFO".to_owned(), laid_out(TOTAL_FREE)));
         }
         assert_eq!(lab.lines(), [""; 0]);
         // Its BYE says what the call has cost, and so does ours to the phone.
@@ -235,7 +304,7 @@ fn ts24647_4_5_2_what_a_carrier_says_of_charges_reaches_managers_and_the_caller_
         assert_eq!(told(&lab), [(name, end)]);
         assert_eq!(line(&lab.sent()), "200");
         let bye = lab.sent();
-        let expected = if wants { document(END_FREE) } else { String::new() };
+        let expected = if wants { laid_out(END_FREE) } else { String::new() };
         assert_eq!((line(&bye), body(&bye)), ("BYE".to_owned(), expected));
     }
 }

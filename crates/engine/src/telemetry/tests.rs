@@ -51,9 +51,14 @@ fn call(tracer: &mut Tracer) -> Vec<Span> {
         let (caller, dest) = (Some(alice.clone()), bob.clone());
         match end {
             false => Notice::DialBegin { caller, dest, dial_string: "bob".into() },
-            true => {
-                Notice::DialEnd { caller, dest, status: "ANSWER", forward: None, dial_string: String::new() }
-            }
+            true => Notice::DialEnd {
+                caller,
+                dest,
+                status: "ANSWER",
+                forward: None,
+                forwarded: None,
+                dial_string: String::new(),
+            },
         }
     };
     let enter = |channel: &Snapshot, count| Notice::BridgeEnter {

@@ -10,16 +10,19 @@ const CHANNEL: Param = path("channelId", "id of the channel that is listened to"
 const SPY: Param = text("spy", "what of it is heard: what its party says, what it hears, or both")
     .words(&["none", "both", "out", "in"])
     .or("none");
-const WHISPER: Param = text("whisper", "who hears the program: the channel, or all in its bridge as well")
-    .words(&["none", "both", "out", "in"])
-    .or("none");
+const WHISPER: Param = text(
+    "whisper",
+    "who hears the program: the channel (out), the others in its bridge (in), or all of them",
+)
+.words(&["none", "both", "out", "in"])
+.or("none");
 const APP: Param = text("app", "program that gets the new channel").must();
 const APP_ARGS: Param = text("appArgs", "what the program is told beside, comma separated");
 const ERRORS: &[(u16, &str)] = &[
     (400, "neither spy nor whisper is wanted, or an id is none"),
     (404, "there is no such channel or application"),
     (409, "a channel has this id"),
-    (422, "the channel has no media, or whisper is in, which is not built"),
+    (422, "the channel has no media"),
     (500, "too much is going on"),
 ];
 

@@ -140,3 +140,33 @@ fn pages_of_other_origins_may_what_the_site_lists() {
         );
     }
 }
+
+#[test]
+fn a_password_may_be_kept_as_crypt_makes_it() {
+    let mut desk = Desk::new("auth-crypt");
+    for (user, password, status) in [
+        ("hashed", "Hello world!", 200),
+        ("hashed", "Hello world!", 200),
+        ("hashed", "Hello world", 401),
+        ("hashed", "", 401),
+        ("nobody", "Hello world!", 401),
+        ("full", "Hello world!", 401),
+    ] {
+        assert_eq!(desk.ask_as(user, password, "GET", "/channels", "").status, status, "{user} {password}");
+    }
+}
+
+#[test]
+fn who_comes_from_elsewhere_with_the_right_password_is_told_so_where_the_site_lives_dangerously() {
+    for (dangerous, password, status) in
+        [(false, PASSWORD, 401), (true, PASSWORD, 403), (true, "a guess", 401)]
+    {
+        let mut desk = Desk::new("auth-acl");
+        std::rc::Rc::make_mut(&mut desk.site.shard.core.borrow_mut().settings).live_dangerously = dangerous;
+        assert_eq!(
+            desk.ask_as("far", password, "GET", "/channels", "").status,
+            status,
+            "{dangerous} {password}"
+        );
+    }
+}

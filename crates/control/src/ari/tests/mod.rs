@@ -28,6 +28,8 @@ const PASSWORD: &str = "a secret of twenty";
 const CONF: &str = "[general]\nenabled = yes\nauth_realm = The \"realm\"\nchannelvars = COLOUR\n\
     allowed_origins = https://panel.example.com\n\
     [full]\ntype = user\npassword = a secret of twenty\n\
+    [hashed]\ntype = user\npassword_format = crypt\n\
+    password = $6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1\n\
     [looks]\ntype = user\npassword = a secret of twenty\nread_only = yes\n\
     [far]\ntype = user\npassword = a secret of twenty\ndeny = 0.0.0.0/0\npermit = 192.0.2.0/24\n";
 

@@ -164,3 +164,95 @@ fn a_user_who_is_gone_after_a_reload_is_let_go() {
     assert_eq!(desk.sent(client), (vec![], true));
     assert!(!desk.ari.has(client));
 }
+
+/// A text frame of a client.
+fn frame(text: &str) -> Vec<u8> {
+    let length = u16::try_from(text.len()).unwrap().to_be_bytes();
+    let mask = [1, 2, 3, 4];
+    let masked = text.bytes().zip(mask.into_iter().cycle()).map(|(byte, mask)| byte ^ mask);
+    [0x81, 0xfe].into_iter().chain(length).chain(mask).chain(masked).collect()
+}
+
+#[test]
+fn a_program_asks_on_the_connection_that_it_hears_by() {
+    let mut desk = Desk::new("socket-rest");
+    let hello = desk.connect("app=hello");
+    for (asked, status, uri, body) in [
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"GET","uri":"channels"}"#,
+            (200, "OK"),
+            "channels",
+            "[]",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"POST","uri":"bridges?type=mixing","query_strings":[{"name":"bridgeId","value":"a b"}]}"#,
+            (200, "OK"),
+            "bridges",
+            "\"a b\"",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"POST","uri":"bridges","content_type":"application/json","message_body":"{\"bridgeId\":\"c\"}"}"#,
+            (200, "OK"),
+            "bridges",
+            "\"c\"",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"POST","uri":"bridges","content_type":"application/x-www-form-urlencoded","message_body":"bridgeId=d"}"#,
+            (200, "OK"),
+            "bridges",
+            "\"d\"",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"DELETE","uri":"bridges/c"}"#,
+            (204, "No Content"),
+            "bridges/c",
+            "",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"GET","uri":"/channels/none"}"#,
+            (404, "Not Found"),
+            "channels/none",
+            "Channel not found",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"GET","uri":"events?app=x"}"#,
+            (426, "Upgrade Required"),
+            "events",
+            "message",
+        ),
+        (
+            r#"{"type":"RESTRequest","transaction_id":"t","request_id":"r","method":"PUT","uri":"channels"}"#,
+            (405, "Method Not Allowed"),
+            "channels",
+            "message",
+        ),
+        (
+            r#"{"type":"Ping","transaction_id":"t","request_id":"r"}"#,
+            (400, "Bad Request"),
+            "",
+            "Unknown request type.",
+        ),
+    ] {
+        desk.ari.bytes(hello, &frame(asked), &mut desk.out);
+        let events = desk.events(hello);
+        let answer = events.iter().find(|event| event["type"] == "RESTResponse").unwrap();
+        assert_eq!(
+            (answer["status_code"].as_i64(), answer["reason_phrase"].as_str()),
+            (Some(status.0), Some(status.1)),
+            "{asked}: {answer}"
+        );
+        assert_eq!(
+            (answer["transaction_id"].as_str(), answer["request_id"].as_str()),
+            (Some("t"), Some("r"))
+        );
+        assert_eq!((answer["uri"].as_str(), answer["application"].as_str()), (Some(uri), Some("hello")));
+        let said = answer["message_body"].as_str();
+        assert_eq!(said.is_some(), !body.is_empty(), "{asked}: {answer}");
+        assert!(said.unwrap_or_default().contains(body), "{asked}: {answer}");
+        assert_eq!(answer["content_type"].is_string(), !body.is_empty());
+    }
+    for nonsense in ["no JSON", "[]", "{}"] {
+        desk.ari.bytes(hello, &frame(nonsense), &mut desk.out);
+        assert_eq!(desk.events(hello)[0]["status_code"], 400, "{nonsense}");
+    }
+}
