@@ -516,7 +516,7 @@ fn a_dns_that_says_nothing_holds_a_call_for_five_seconds_and_a_hang_up_ends_the_
 #[test]
 fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
     let mut world = world(
-        "[default]\nexten => 1,1,Answer()\n same => n,NoOp(${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,rtt,audio)} ${Channel(rtpqos,audio,local_ssrc)})\n same => n,NoOp(${CHANNEL(rtcp,all)})\n same => n,NoOp(${CHANNEL(rtcp,maxrtt)} ${CHANNEL(rtcp,remote_maxjitter)})\n same => n,Hangup()\nexten => h,1,NoOp(${RTPAUDIOQOS})\n same => n,NoOp(${RTPAUDIOQOSJITTER}${RTPAUDIOQOSRTT}${RTPAUDIOQOSLOSS}${RTPAUDIOQOSMES})\n",
+        "[default]\nexten => 1,1,Answer()\n same => n,NoOp(${CHANNEL(rtcp,rxcount)} ${CHANNEL(rtcp,rtt,audio)} ${Channel(rtpqos,audio,local_ssrc)})\n same => n,NoOp(${CHANNEL(rtcp,all)})\n same => n,NoOp(${CHANNEL(rtcp,maxrtt)} ${CHANNEL(rtcp,remote_maxjitter)})\n same => n,Wait(1)\nexten => 2,1,Answer()\n same => n,Hangup()\nexten => h,1,NoOp(${RTPAUDIOQOS})\n same => n,NoOp(${RTPAUDIOQOSJITTER}${RTPAUDIOQOSRTT}${RTPAUDIOQOSLOSS}${RTPAUDIOQOSMES})\n",
     );
     world.watch();
     world.stats(base::StreamStats {
@@ -531,7 +531,8 @@ fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
         peer_ssrc: 9,
         ..base::StreamStats::default()
     });
-    call(&mut world, "1", &[]);
+    // The variables are set when the phone hangs up, and when a channel goes that we end: after `h`.
+    call(&mut world, "1", &[(500, Act::Hangup(Cause::NORMAL_CLEARING))]);
     world.run();
     let all = "ssrc=7;themssrc=9;lp=3;rxjitter=0.002500;rxcount=40;txjitter=0.001500;txcount=50;rlp=4;rtt=0.020000;\
                rxmes=0.000000;txmes=0.000000";
@@ -545,6 +546,9 @@ fn the_quality_of_the_audio_can_be_asked_during_the_call_and_after_it() {
         none("   ", "rxmes") + &none("   ", "txmes"),
     ];
     assert_eq!(noted(&world), ["40 0.020000 7", all, "0.000000 0.000000", all, &spreads.concat()]);
+    call(&mut world, "2", &[]);
+    world.run();
+    assert_eq!(noted(&world)[5..], ["", ""]);
 }
 
 /// The scripts that were started, each with its values.

@@ -186,3 +186,40 @@ fn a_caller_who_hangs_up_takes_the_unanswered_call_with_him() {
     at_rest(&world, "caller gone");
     assert!(world.transcript().contains(&"2000 SIM/rings-00000001 ends with 16".to_owned()));
 }
+
+#[test]
+fn a_call_that_is_sent_elsewhere_goes_on_there() {
+    for (name, to, outcome) in [
+        ("to somebody who answers", "SIM/answers", Placed::Answered),
+        ("to somebody who is busy", "SIM/busy", Placed::Refused(Cause::USER_BUSY)),
+        ("to nobody", "SIM/nobody", Placed::Refused(Cause::REDIRECTED)),
+        ("round in a circle", "SIM/circle", Placed::Refused(Cause::NORMAL_TEMPORARY_FAILURE)),
+    ] {
+        let mut world = world(PLAN);
+        world.watch();
+        phones(&mut world);
+        for (phone, target) in [("sends", to), ("circle", "SIM/circle")] {
+            let acts = vec![(500, Act::Forward(target.to_owned()))];
+            world.phone(phone, Phone { acts, refuses: None });
+        }
+        let came = Rc::new(Cell::new(None));
+        let told = came.clone();
+        let wanted = Originate {
+            target: "SIM/sends".into(),
+            then: Then::Exten(location("default", "5")),
+            ..Originate::default()
+        };
+        assert!(originate(&world.shard.clone(), wanted, move |placed| told.set(Some(placed))));
+        world.run();
+        at_rest(&world, name);
+        assert_eq!(came.get(), Some(outcome), "{name}");
+        let forwards = world.notices.iter().filter_map(|notice| match notice {
+            Notice::DialEnd { status: "CANCEL", forward: Some(forward), forwarded, .. } => {
+                Some((forward.clone(), forwarded.is_some()))
+            }
+            _ => None,
+        });
+        let first = forwards.clone().next();
+        assert_eq!(first, Some((to.to_owned(), to != "SIM/nobody")), "{name}");
+    }
+}

@@ -698,3 +698,55 @@ fn lamps_follow_what_is_set_of_a_number_whoever_sets_it() {
         ["NOT_INUSE", "NOT_INUSE"]
     );
 }
+
+#[test]
+fn devices_make_hints_of_their_own_where_the_context_wants_them() {
+    let mut world =
+        world("[default]\nautohints=yes\nexten => 6002,hint,SIM/6002\n[other]\nexten => 1,1,NoOp()\n");
+    world.watch();
+    let mut hints = apps::hints::Hints::default();
+    let shard = world.shard.clone();
+    hints.update(&shard);
+    for (device, exten) in [
+        ("SIM/6001", Some("6001")),
+        ("Custom:door", Some("door")),
+        ("SIM/6002", Some("6002")),
+        ("Local/made-up@default", None),
+        ("Custom:a,b", None),
+        ("Custom:_X", None),
+        ("nothing", None),
+    ] {
+        for _ in 0..2 {
+            shard.core.borrow_mut().touched_devices.push(device.to_owned());
+            hints.update(&shard);
+        }
+        let of: Vec<_> = hints
+            .rows()
+            .iter()
+            .filter(|row| row.devices == device)
+            .map(|row| (&*row.exten, &*row.context))
+            .collect();
+        assert_eq!(of, exten.map(|exten| (exten, "default")).into_iter().collect::<Vec<_>>(), "{device}");
+    }
+}
+
+#[test]
+fn each_change_of_a_custom_device_is_told_however_soon_the_next_one_follows() {
+    use call::DeviceState as S;
+    let mut world = world("[default]\nexten => 100,hint,Custom:door\n");
+    world.watch();
+    let mut hints = apps::hints::Hints::default();
+    let shard = world.shard.clone();
+    hints.update(&shard);
+    for state in [S::InUse, S::Busy, S::NotInUse] {
+        shard.core.borrow_mut().set_custom_device("door", state);
+    }
+    hints.update(&shard);
+    let core = shard.core.borrow();
+    let told = core.notices.iter().filter_map(|notice| match notice {
+        Notice::DeviceStateChange { state, .. } => Some(*state),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["INUSE", "BUSY", "NOT_INUSE"]);
+    assert_eq!(hints.rows()[0].state, S::NotInUse);
+}

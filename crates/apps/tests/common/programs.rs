@@ -98,6 +98,8 @@ fn line(notice: &Notice) -> Option<String> {
         StasisNotice::Offered { apps, .. } => format!("offered to {}", apps.join(",")),
         StasisNotice::Claimed { winner, .. } => format!("claimed by {winner}"),
         StasisNotice::VideoSource { bridge, .. } => format!("video of {}", bridge.id),
+        StasisNotice::Transfer(of) => format!("{} asks for {}", of.source.name, of.destination),
+        StasisNotice::ToneDetected { channel } => format!("tone on {}", channel.name),
     })
 }
 

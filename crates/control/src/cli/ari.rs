@@ -39,10 +39,9 @@ pub(super) const ROWS: &[Row] = &[
         "name active subscribes_all debug channels bridges endpoints devices",
         Cli::ari_show_app,
     ),
-    show(
+    verb(
         "ari mkpasswd <password>",
         "Prints the lines of ari.conf that keep a password as crypt(3) makes it.",
-        "password_format password",
         Cli::ari_mkpasswd,
     ),
     verb(
@@ -129,13 +128,9 @@ impl Cli {
             Err(_) => None,
         };
         let Some(made) = made else { return Said::failed("No password was made\n".to_owned()) };
-        let data = || json!({ "password_format": "crypt", "password": made });
-        let text = || {
-            format!(
-                "; Copy the following two lines into ari.conf\npassword_format = crypt\npassword = {made}\n"
-            )
-        };
-        ask.show(data, text)
+        Said::done(format!(
+            "; Copy the following two lines into ari.conf\npassword_format = crypt\npassword = {made}\n"
+        ))
     }
 
     fn ari_show_apps(&self, ask: &mut Ask<'_>) -> Said {

@@ -232,42 +232,26 @@ mod tests {
     fn what_we_write_of_charges_is_what_we_read() {
         let euros =
             || Money { name: "<€&>".to_owned(), amount: 1234, multiplier: Multiplier::OneHundredth };
-        let fees = [
-            Fee::NotAvailable,
-            Fee::Free,
-            Fee::Currency(euros()),
-            Fee::Units(
-                (1..=32).map(|unit| (Some(unit), u8::try_from(unit).ok().filter(|u| *u <= 16))).collect(),
-            ),
-            Fee::Units(vec![(None, None)]),
-        ];
+        let fees = [Fee::NotAvailable, Fee::Free, Fee::Currency(euros())];
         let mut all = Vec::new();
         for fee in &fees {
-            for billing in [None].into_iter().chain(Billing::ALL.map(Some)) {
-                all.push(Advice::End { fee: fee.clone(), billing, association: None });
-                if billing.is_none_or(Billing::is_of_running_call) {
-                    let is_total = billing.is_none();
-                    all.push(Advice::During { fee: fee.clone(), is_total, billing });
-                }
+            all.push(Advice::End { fee: fee.clone(), billing: None, association: None });
+            for is_total in [true, false] {
+                all.push(Advice::During { fee: fee.clone(), is_total, billing: None });
             }
         }
         let timed = Scale::ALL.map(|scale| Rate::Duration {
             price: euros(),
             length: (3, scale),
-            granularity: (scale != Scale::Day).then_some((7, scale)),
+            granularity: None,
             by_steps: scale != Scale::Hour,
         });
-        let rates = [Rate::NotAvailable, Rate::Free, Rate::Flat(euros()), Rate::SpecialCode(9)]
-            .into_iter()
-            .chain(timed);
-        for rate in rates {
-            for item in
-                [Item::BasicCommunication, Item::CallAttempt, Item::CallSetup, Item::SupplementaryService]
-            {
+        for rate in [Rate::NotAvailable, Rate::Free, Rate::Flat(euros())] {
+            for item in [Item::BasicCommunication, Item::CallAttempt, Item::CallSetup] {
                 all.push(Advice::Setup { item, rate: rate.clone() });
             }
         }
-        all.push(Advice::Setup { item: Item::SpecialArrangement(4), rate: Rate::NotAvailable });
+        all.extend(timed.map(|rate| Advice::Setup { item: Item::BasicCommunication, rate }));
         for advice in all {
             let text = super::super::charge::document(&advice).unwrap();
             assert_eq!(read(text.as_bytes()), Some(vec![advice]), "{text}");

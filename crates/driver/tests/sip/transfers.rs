@@ -721,3 +721,51 @@ fn rfc3515_2_4_4_an_answered_call_is_sent_elsewhere_by_refer_and_its_story_hears
         );
     }
 }
+
+#[test]
+fn what_a_phone_asks_for_is_told_to_programs_where_they_carry_out_transfers() {
+    let mut lab = laboratory();
+    let mut alice = Phone::new("alice");
+    let a = incoming(&mut lab, &mut alice);
+    for (value, taken) in [("perhaps", false), ("core", true), ("ari-only", true)] {
+        let written =
+            lab.shard.with_tech(a, |tech, core| tech.write(core, a, "PJSIP_TRANSFER_HANDLING", "", value));
+        assert_eq!(written, Some(taken), "{value}");
+    }
+    let say = |lab: &mut Lab, state: &str| {
+        let said = lab.shard.with_tech(a, |tech, core| tech.transfer_progress(core, a, state));
+        lab.settle();
+        said
+    };
+    assert_eq!(say(&mut lab, "channel_answered"), Some(false), "nothing was asked for");
+    let events = |lab: &Lab| -> Vec<(Option<&'static str>, String, Option<String>, usize)> {
+        let notices = std::mem::take(&mut lab.shard.core.borrow_mut().notices);
+        let transfer = |notice| match notice {
+            Notice::Stasis(of) => match *of {
+                call::stasis::StasisNotice::Transfer(of) => {
+                    Some((of.state, of.destination, of.protocol_id, of.params.len()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        notices.into_iter().filter_map(transfer).collect()
+    };
+    events(&lab);
+    let to = "Refer-To: <sip:200@strowger?Replaces=call%3Bto-tag%3Dt%3Bfrom-tag%3Df>\r\n";
+    alice.inside(&mut lab, "REFER", to, "");
+    assert_eq!(line(&lab.sent()), "202");
+    assert_eq!(told(&mut lab, &alice).1, "SIP/2.0 100 Trying\r\n");
+    assert_eq!(events(&lab), [(None, "200".to_owned(), Some("call".to_owned()), 2)]);
+    alice.inside(&mut lab, "REFER", to, "");
+    assert_eq!(lab.lines(), ["491"], "one at a time");
+    for (state, status) in [("channel_progress", "100"), ("channel_declined", "603")] {
+        assert_eq!(say(&mut lab, state), Some(true), "{state}");
+        let fragment = told(&mut lab, &alice).1;
+        assert!(fragment.starts_with(&format!("SIP/2.0 {status} ")), "{fragment}");
+        assert_eq!(events(&lab), [(Some(state), "200".to_owned(), Some("call".to_owned()), 2)]);
+    }
+    assert_eq!(say(&mut lab, "channel_answered"), Some(false), "it is over");
+    // The call has gone on all the time.
+    assert!(lab.shard.core.borrow().get(a).is_some_and(|channel| channel.hangup.is_none()));
+}

@@ -9,7 +9,7 @@ use base::ChannelId;
 use call::Core;
 use call::stasis::{StasisNotice, Transfer};
 
-use super::{REST, Rest, SipDriver, identity, peer_of, refer_to};
+use super::{SipDriver, identity, peer_of, refer_to};
 
 /// What a REFER has asked for, to be told again with each step.
 #[derive(Clone)]
@@ -52,11 +52,10 @@ impl SipDriver {
         let view = message.view();
         let is_open = self.referrals.all.contains_key(&dialog);
         let asked = if is_open { Err(491) } else { self.asked(channel, &view) };
-        let answer = |status| Answer::new(status);
         let asked = match asked {
             Ok(asked) => asked,
             Err(status) => {
-                let refusal = answer(status);
+                let refusal = Answer::new(status);
                 self.with_stack(core, |stack, now, out| stack.respond(request, &refusal, now, out)).ok();
                 return;
             }
@@ -107,10 +106,6 @@ impl SipDriver {
         referral.status = status;
         let input = if status < 200 { Input::Changed } else { Input::End(Reason::NoResource) };
         self.turn_referral(core, dialog, input);
-        if status == 200 {
-            // The call is the phone's to end.
-            self.referrals.resting.insert(dialog, Rest { until: core.now + REST, session: None });
-        }
         tell(core, &asked, Some(state));
         true
     }
