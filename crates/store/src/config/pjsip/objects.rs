@@ -38,7 +38,7 @@ options! {
     one_touch_recording: YesNo = "no", "Its record key (INFO with Record: on or off) presses the code of a feature.";
     record_on_feature: Text = "automixmon", "Feature of features.conf whose code Record: on presses.";
     record_off_feature: Text = "automixmon", "Feature of features.conf whose code Record: off presses.";
-    send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so, if it accepts that.";
+    send_aoc: YesNo = "no", "Tell it what a call costs (application/vnd.etsi.aoc+xml) when a manager says so.";
     send_connected_line: YesNo = "yes", "Tell it when the other party changes, by the headers of send_pai and send_rpid.";
     trust_connected_line: YesNo = "yes", "Believe it when it tells during a call who is there, given that trust_id_inbound is set.";
     connected_line_method: ConnectedLine = "invite", "Request that tells a changed party; a peer that takes UPDATE gets that whichever is written, others a re-INVITE.";
