@@ -225,7 +225,7 @@ fn what_a_call_has_cost_so_far_is_its_total_in_the_end_unless_that_is_known() {
             lab.lines();
             match ours {
                 true => lab.finish(id, Cause::NORMAL_CLEARING),
-                false => drop(alice.inside(&mut lab, "BYE", "", "")),
+                false => alice.inside(&mut lab, "BYE", "", ""),
             }
             assert_eq!(body(&lab.sent()), laid_out(expected), "{name}");
         }
