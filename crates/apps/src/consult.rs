@@ -232,13 +232,20 @@ struct Question {
     rights: Rights,
     /// How the transferer is called back.
     back: String,
+    /// Its name.
+    name: Rc<str>,
+    /// Variables that it hands down.
+    vars: dialplan::Vars,
 }
 
 impl Question {
     fn of(transferer: &Chan, resource: String) -> Option<Self> {
-        let of = |c: &mut call::Channel| (c.formats, c.caller.clone(), c.rights, dial_string(&c.name));
-        let (formats, caller, rights, back) = transferer.with(of).ok()?;
-        Some(Self { resource, formats, caller, rights, back })
+        let of = |c: &mut call::Channel| {
+            let (formats, caller, rights) = (c.formats, c.caller.clone(), c.rights);
+            let (back, name, vars) = (dial_string(&c.name), c.name.clone(), c.vars.inherited());
+            Self { resource, formats, caller, rights, back, name, vars }
+        };
+        transferer.with(of).ok()
     }
     /// Calls the third party on behalf of a channel, which is the transferer, or whom that one left behind.
     fn ask(&self, shard: &Rc<Shard>, requestor: ChannelId) -> Option<Leg> {
@@ -261,8 +268,26 @@ impl Question {
         let (requestor, caller, resource) = (Some(requestor), Some(caller), resource.to_owned());
         let request = Request { resource, requestor, caller, formats: self.formats, ..Request::default() };
         let leg = Leg::new(shard.clone(), shard.request(tech, &request).ok()?);
+        if tech == "Local" {
+            self.tell_whose(&leg);
+        }
         let called = shard.with_tech(leg.chan().id(), |tech, core| tech.call(core, leg.chan().id()));
         matches!(called, Some(Ok(()))).then_some(leg)
+    }
+}
+
+impl Question {
+    /// What is asked for knows who asks, and what that one hands down.
+    fn tell_whose(&self, leg: &Leg) {
+        let id = leg.chan().id();
+        leg.chan().core(|core| {
+            for name in ["TRANSFERERNAME", "ATTENDEDTRANSFER"] {
+                core.set_variable(id, name, &self.name);
+            }
+            for (inherit, name, value) in self.vars.iter() {
+                core.set_variable(id, &format!("{}{name}", inherit.prefix()), value);
+            }
+        });
     }
 }
 

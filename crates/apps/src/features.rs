@@ -30,7 +30,8 @@ pub(crate) fn of(chan: &Chan) -> Rc<Features> {
 pub(crate) async fn converse(parties: [(&Chan, Option<Rights>); 2], limits: BridgeLimits) -> BridgeEnd {
     for (party, rights) in parties {
         if let Some(rights) = rights {
-            let _ = party.with(|channel| channel.rights = rights);
+            // What an earlier conversation has given it stays.
+            let _ = party.with(|channel| channel.rights = channel.rights.with(rights));
         }
     }
     let [(caller, _), (callee, _)] = parties;
@@ -302,17 +303,29 @@ async fn destination(chan: &Chan, context: String) -> Result<Option<Location>, S
     let features = of(chan);
     let call = Call::new(chan.clone());
     let caller = chan.with(|c| c.caller.number().to_owned())?;
-    for attempt in 1..=features.attempts {
+    let mut sound = &features.announce_sound;
+    for _ in 0..features.attempts {
         let mut number = String::new();
-        if let Heard::Interrupted(digit, _) = chan.play(&features.announce_sound, ANY_DIGIT).await? {
-            number.push(digit.to_char());
+        match chan.play(sound, ANY_DIGIT).await? {
+            Heard::Interrupted(digit, _) => number.push(digit.to_char()),
+            _ => {
+                chan.start_tone("dial");
+            }
         }
         while number.len() < NUMBER_MAX && (number.is_empty() || call.match_more(&context, &number)) {
             match chan.digit(features.digit_timeout).await? {
                 None => break,
                 Some(digit) if digit.to_char() == '#' && !number.is_empty() => break,
-                Some(digit) => number.push(digit.to_char()),
+                Some(digit) => {
+                    if number.is_empty() {
+                        chan.stop_sound();
+                    }
+                    number.push(digit.to_char());
+                }
             }
+        }
+        if number.is_empty() {
+            chan.stop_sound();
         }
         let reach = chan.core(|core| (core.reach)(core, &context, &number, &caller));
         if !number.is_empty() && reach == Reach::Whole {
@@ -320,15 +333,15 @@ async fn destination(chan: &Chan, context: String) -> Result<Option<Location>, S
         }
         let text = format!("transfer: there is no extension '{number}' in context '{context}'");
         chan.log(Level::Verbose(3), "features", &text);
-        let last = attempt == features.attempts;
-        chan.play(if last { &features.invalid_sound } else { &features.retry_sound }, "").await?;
+        sound = &features.retry_sound;
     }
+    chan.play(&features.invalid_sound, "").await?;
     Ok(None)
 }
 
 /// Sends the other one to an extension that `chan` dials.
 async fn blind(chan: &Chan, other: &Chan) -> Result<(), Stop> {
-    send(chan, other, |to| {
+    send(chan, other, true, |to| {
         let sent = chan.core(|core| transfer::blind(core, chan.id(), to, false));
         parking::carry_out(chan.shard());
         sent
@@ -345,17 +358,28 @@ fn park(chan: &Chan, other: &Chan) {
 
 /// Asks at an extension that `chan` dials whether to send the other one there.
 async fn attended(chan: &Chan, other: &Chan) -> Result<(), Stop> {
-    send(chan, other, |to| consult::attended(chan.shard(), chan.id(), &to)).await
+    send(chan, other, false, |to| consult::attended(chan.shard(), chan.id(), &to)).await
 }
 
 async fn send(
     chan: &Chan,
     other: &Chan,
+    at_once: bool,
     begin: impl FnOnce(Location) -> Result<(), transfer::Refused>,
 ) -> Result<(), Stop> {
     let context = context_of(chan, other);
+    // Watchers see who asks for a number hold the other one.
+    let id = chan.id();
+    let let_go = || chan.core(|core| core.notice_of(id, call::Notice::Unhold));
+    chan.core(|core| core.notice_of(id, |channel| call::Notice::Hold { channel, class: String::new() }));
     let story = async {
-        let Some(to) = destination(chan, context).await? else { return Ok(()) };
+        let Some(to) = destination(chan, context).await? else {
+            let_go();
+            return Ok(());
+        };
+        if at_once {
+            let_go();
+        }
         match begin(to) {
             Ok(()) => Ok(()),
             Err(why) => failed(chan, why).await,

@@ -20,6 +20,9 @@ use crate::call_ctx::{CallFuture, Exception};
 use crate::functions::is_left_untold;
 use crate::{Call, Flow, Outcome};
 
+/// How much later than its caller a party is let go, where something of the dialplan runs after the caller's end: that
+/// begins by asking the media plane how good the call was.
+const BEHIND_CALLER: core::time::Duration = core::time::Duration::from_millis(10);
 /// How long busy and congestion tones sound when an extension has run out (`autofallthrough`).
 const FALLTHROUGH_TONE_SECS: u64 = 10;
 
@@ -51,8 +54,9 @@ pub fn start(shard: &Rc<Shard>, id: ChannelId, location: Location) -> bool {
     start_story(shard, id, location, run(Chan::new(shard.clone(), id)))
 }
 
-/// The same with work in place of the dialplan; a channel that is sent elsewhere goes on there.
-pub(crate) fn start_with(
+/// The same with work in place of the dialplan, of whose end nobody hears as of that of a dialplan; a channel that is sent
+/// elsewhere goes on there.
+pub(crate) fn start_without_dialplan(
     shard: &Rc<Shard>,
     id: ChannelId,
     location: Location,
@@ -62,7 +66,7 @@ pub(crate) fn start_with(
     start_story(shard, id, location, async move {
         let call = Call::new(chan);
         work(call.clone()).await;
-        let_go(Leg::new(call.chan.shard().clone(), id), None);
+        let_go_of_app(Leg::new(call.chan.shard().clone(), id));
     })
 }
 
@@ -111,6 +115,22 @@ pub(crate) fn let_go(leg: Leg, back: Option<Location>) {
 }
 
 /// The same of one that ran an application and no dialplan, of whose end there is nothing to tell.
+/// The same of a party whose caller has hung up and ends first, as its dialplan does that has little to do after the end.
+pub(crate) fn let_go_behind(caller: &Call, leg: Leg) {
+    let (shard, id) = (leg.chan().shard().clone(), leg.chan().id());
+    let pause = caller.hears_of_its_end().then_some(BEHIND_CALLER);
+    let chan = leg.keep();
+    let behind = async move {
+        if let Some(pause) = pause {
+            // Hung up itself meanwhile: all the better.
+            let _ = chan.wait(pause).await;
+        }
+        let_go(Leg::new(chan.shard().clone(), chan.id()), None);
+    };
+    if !shard.spawn(Some(id), behind) {
+        let_go(Leg::new(shard, id), None);
+    }
+}
 pub(crate) fn let_go_of_app(leg: Leg) {
     let_go_after(leg, None, false);
 }
@@ -322,6 +342,8 @@ impl Call {
             "CONGESTION" | "CHANUNAVAIL" => ("congestion", Cause::NORMAL_CIRCUIT_CONGESTION),
             _ => return Next::End,
         };
+        self.run.unsettled.set(true);
+        self.settle();
         // What the caller is told is what the dialplan saw, not how the last leg put it.
         let _ = self.chan.with(|c| c.last_cause = cause);
         match self
@@ -347,6 +369,9 @@ impl Call {
             }
         })?;
         if !up {
+            let status = if tone == "busy" { 486 } else { 503 };
+            let cause = self.chan.with(|c| c.last_cause)?;
+            self.chan.core(|core| core.end_refused(self.chan.id(), cause, status));
             return Ok(());
         }
         self.chan.core(|core| core.advance(self.chan.id(), Advance::Failed(cause)));

@@ -39,7 +39,7 @@ async fn pickup(call: &Call, text: &str) -> Outcome {
     let parts = args::split(text);
     let wanted = args::nth(&parts, 0);
     if wanted.trim().is_empty() {
-        return by_group(call).await.map(|()| Flow::Continue);
+        return by_group(call, false).await.map(|()| Flow::Continue);
     }
     let own = call.context();
     let found =
@@ -79,11 +79,11 @@ async fn take(call: &Call, found: Option<ChannelId>, wanted: &str) -> Outcome {
         call.log(Level::Notice, &format!("no call that rings is {wanted}"));
         return Ok(Flow::Continue);
     };
-    exchange(call, target).await.map(|_| Flow::Continue)
+    exchange(call, target, false).await.map(|()| Flow::Continue)
 }
 
 /// Takes what rings in the groups of the channel; comes back when there is nothing, which the caller hears.
-async fn by_group(call: &Call) -> Result<(), Stop> {
+async fn by_group(call: &Call, by_code: bool) -> Result<(), Stop> {
     let settings = features::of(&call.chan);
     let groups = call.chan.with(|c| c.pickup.clone())?;
     let Some(target) = find(call, Ringing::InGroups(&groups)) else {
@@ -94,12 +94,20 @@ async fn by_group(call: &Call) -> Result<(), Stop> {
         }
         return Ok(());
     };
-    exchange(call, target).await
+    exchange(call, target, by_code).await
 }
 
 /// Takes this call. Comes back only when that has failed.
-async fn exchange(call: &Call, target: ChannelId) -> Result<(), Stop> {
+async fn exchange(call: &Call, target: ChannelId, by_code: bool) -> Result<(), Stop> {
     let chan = &call.chan;
+    // Whom it will talk to is known before it is answered, and in the answer.
+    let party = chan.core(|core| core.get(target).map(|target| target.connected.clone()));
+    if let Some(party) = party.filter(|party| *party != call::PartyId::default()) {
+        let changed = chan.with(|c| std::mem::replace(&mut c.connected, party.clone()) != party)?;
+        if changed {
+            chan.core(|core| core.notice_of(chan.id(), call::Notice::NewConnectedLine));
+        }
+    }
     chan.answer()?;
     // The caller has waited long enough: the sound is for the picker alone, who hears it in the bridge.
     let sound = features::of(chan).pickup_sound.clone();
@@ -107,7 +115,11 @@ async fn exchange(call: &Call, target: ChannelId) -> Result<(), Stop> {
         call.set(call::PLAY_SOUND, &sound);
     }
     let name = chan.name();
-    if chan.core(|core| core.pick_up(chan.id(), target)) {
+    let is_taken = chan.core(|core| match by_code {
+        true => core.pick_up_by_code(chan.id(), target),
+        false => core.pick_up(chan.id(), target),
+    });
+    if is_taken {
         let deadline = chan.now() + SETTLE;
         // Who was to ring takes this place, and ends.
         while chan.event(Some(deadline)).await?.is_some() {}
@@ -127,11 +139,9 @@ pub fn start(shard: &Rc<Shard>, id: ChannelId, location: Location) -> bool {
     if !shard.core.borrow().is_pickup_code(&location.exten) {
         return pbx::start(shard, id, location);
     }
-    pbx::start_with(shard, id, location, |call| {
+    pbx::start_without_dialplan(shard, id, location, |call| {
         Box::pin(async move {
-            call.enter_app("Pickup", "");
-            call.settle();
-            if by_group(&call).await.is_ok() {
+            if by_group(&call, true).await.is_ok() {
                 call.chan.hangup(Cause::CALL_REJECTED);
             }
         })

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use base::{BridgeId, Cause, ChannelId};
 use call::parking::ParkWish;
 use call::{BridgeLimits, CelKind, Chan, ChanState, Core, Leg, Location, Notice, Shard};
-use dialplan::{Inherit, Var};
 
 use crate::{features, pbx};
 
@@ -164,13 +163,9 @@ pub fn blind(core: &mut Core, transferer: ChannelId, to: Location, external: boo
     let (name, other) = (core.get(transferer), core.get(peer));
     let names = name.zip(other).map(|(a, b)| (a.name.clone(), b.name.clone())).ok_or(Refused::Gone)?;
     for (id, name) in [(peer, &names.0), (transferer, &names.1)] {
-        if let Some(channel) = core.get_mut(id) {
-            channel.vars.set(Var::named("BLINDTRANSFER"), name, Inherit::Never);
-        }
+        core.set_variable(id, "BLINDTRANSFER", name);
     }
-    if let Some(channel) = core.get_mut(peer) {
-        channel.vars.set(Var::named("TRANSFERERNAME"), &names.0, Inherit::Never);
-    }
+    core.leave_first(transferer);
     core.notice_logged(CelKind::BlindTransfer, |core| {
         Some(Notice::BlindTransfer {
             transferer: core.snapshot(transferer).map(Box::new)?,

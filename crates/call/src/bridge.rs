@@ -165,7 +165,11 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
                 own.pressed(pressed, other, &limits).await
             }
             Ok(ChanEvent::Played { play, .. }) => {
-                own.played(play);
+                if own.played(play) && own.warned {
+                    own.warned = false;
+                    clock.said(now, &limits);
+                    own.chan.core(|core| core.bridge_told_anew(own.chan.id()));
+                }
                 Ok(())
             }
             Ok(event) => {
@@ -185,12 +189,19 @@ async fn warn(
     parties: [&mut Party<'_>; 2],
 ) -> Result<(), BridgeEnd> {
     let now = parties[0].chan.now();
-    let Some(left) = clock.advance(now, limits) else { return Err(BridgeEnd::Limit) };
+    let Some(left) = clock.advance(now) else { return Err(BridgeEnd::Limit) };
     let names = (limits.warnings.say)(left);
+    let mut is_heard = false;
     for (party, wanted) in parties.into_iter().zip([limits.warnings.to_a, limits.warnings.to_b]) {
         if wanted {
             party.say(&names).await.map_err(|stop| BridgeEnd::Stopped(party.chan.id(), stop))?;
+            party.warned = party.playing.is_some();
+            is_heard |= party.warned;
+            party.chan.core(|core| core.bridge_told_anew(party.chan.id()));
         }
+    }
+    if !is_heard {
+        clock.said(now, limits);
     }
     Ok(())
 }
@@ -231,12 +242,14 @@ struct Party<'a> {
     hears_music: bool,
     playing: Option<PlayId>,
     to_play: VecDeque<Prompt>,
+    /// What it is made to hear is a warning.
+    warned: bool,
 }
 
 impl<'a> Party<'a> {
     fn new(chan: &'a Chan, keys: &'a Keys) -> Self {
         let (pressing, to_play) = (Pressing::default(), VecDeque::new());
-        Self { chan, keys, pressing, hears_music: false, playing: None, to_play }
+        Self { chan, keys, pressing, hears_music: false, playing: None, to_play, warned: false }
     }
     /// What has come of its digits: they go on to the other one, or mean something.
     async fn pressed(
@@ -303,10 +316,13 @@ impl<'a> Party<'a> {
     fn play_next(&mut self) {
         self.playing = self.to_play.pop_front().map(|clip| self.chan.start_clip(clip, 0));
     }
-    fn played(&mut self, play: PlayId) {
-        if self.playing == Some(play) {
-            self.play_next();
+    /// One sound is over; `true` when that was the last.
+    fn played(&mut self, play: PlayId) -> bool {
+        if self.playing != Some(play) {
+            return false;
         }
+        self.play_next();
+        self.playing.is_none()
     }
 }
 
@@ -336,11 +352,16 @@ impl LimitClock {
         Self { end, next }
     }
     /// Goes past `next`; the time that is left, `None` when that was the end.
-    fn advance(&mut self, now: Instant, limits: &BridgeLimits) -> Option<Duration> {
+    fn advance(&mut self, now: Instant) -> Option<Duration> {
         let end = self.end.filter(|end| *end > now)?;
-        let again = (!limits.warnings.every.is_zero()).then(|| now + limits.warnings.every);
-        self.next = [again, Some(end)].into_iter().flatten().min();
+        // It is said first.
+        self.next = Some(end);
         Some(end - now)
+    }
+    /// A warning has been said to its end: the next one is due that much later.
+    fn said(&mut self, now: Instant, limits: &BridgeLimits) {
+        let again = (!limits.warnings.every.is_zero()).then(|| now + limits.warnings.every);
+        self.next = [again, self.end].into_iter().flatten().min();
     }
 }
 
@@ -391,9 +412,12 @@ impl Drop for Joined {
         for id in [self.a, self.b] {
             core.keep_digits(id, false);
         }
-        // Who ended it, or was sent elsewhere, goes first.
-        let (first, second) =
-            if rank_of(&core, self.b) > rank_of(&core, self.a) { (self.b, self.a) } else { (self.a, self.b) };
+        // Who ended it, or was sent elsewhere, goes first, but for who has sent it.
+        let second_goes = match core.first_to_leave(self.bridge) {
+            Some(first) => first == self.b,
+            None => rank_of(&core, self.b) > rank_of(&core, self.a),
+        };
+        let (first, second) = if second_goes { (self.b, self.a) } else { (self.a, self.b) };
         let by = core.get(first).map(|channel| channel.hangup_by.clone()).unwrap_or_default();
         if let Some(other) = core.get_mut(second).filter(|other| other.hangup_by.is_empty()) {
             other.hangup_by = by;

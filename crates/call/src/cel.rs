@@ -315,10 +315,20 @@ impl Core {
     }
     /// A channel entered a bridge, or left it; `others` are in it beside.
     pub(crate) fn log_bridge(&mut self, kind: CelKind, bridge: BridgeId, id: ChannelId) {
+        let others = self.bridge_members(bridge).iter().copied().filter(|member| *member != id);
+        let others: Vec<ChannelId> = others.collect();
+        self.log_bridge_beside(kind, (bridge, id), &others);
+    }
+    /// The same where others are in it than its members.
+    pub(crate) fn log_bridge_beside(
+        &mut self,
+        kind: CelKind,
+        (bridge, id): (BridgeId, ChannelId),
+        others: &[ChannelId],
+    ) {
         self.log_event_with(kind, id, |core, event| {
-            let others = core.bridge_members(bridge).iter().filter(|member| **member != id);
             let names: Vec<&str> =
-                others.filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
+                others.iter().filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
             event.peer = names.join(",");
             if let Some(bridge) = core.bridge_snapshot(bridge) {
                 event.extra = vec![
@@ -465,14 +475,12 @@ impl Core {
                 }
                 (CelKind::AttendedTransfer, transferer, extra)
             }
-            Notice::LocalOptimizationBegin { first, second, source, .. } => (
+            Notice::LocalOptimizationBegin { first, second, .. } => (
                 CelKind::LocalOptimizeBegin,
                 first,
                 vec![
                     ("local_two", (&*second.name).into()),
                     ("local_two_uniqueid", (&*second.uniqueid).into()),
-                    ("source", (&*source.name).into()),
-                    ("source_uniqueid", (&*source.uniqueid).into()),
                 ],
             ),
             Notice::LocalOptimizationEnd { first, second, .. } => (

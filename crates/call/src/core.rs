@@ -19,6 +19,8 @@ use crate::exec::TaskId;
 use crate::unique_ids::UniqueIds;
 use crate::{Admission, Cdr, Notice, Services};
 
+pub use self::bridges::FORWARDER_NAME;
+pub use self::events::BY_OTHER_HALF;
 pub use self::settings::{MachineSettings, Settings};
 
 /// Lines for a server of statistics, until the turn ends.

@@ -34,9 +34,9 @@ impl Engaged {
     pub(crate) fn is_busy(&self) -> bool {
         *self != Self::default()
     }
-    /// The same of what is done beside its being in a room.
+    /// The same of what is done beside its being in a room, and its hearing music while it is held.
     pub(crate) fn is_busy_beside_room(&self) -> bool {
-        *self != Self { in_room: self.in_room, ..Self::default() }
+        *self != Self { in_room: self.in_room, music: self.music, ..Self::default() }
     }
     /// Whether it is music on hold that is played to it.
     pub(crate) const fn hears_music(&self) -> bool {

@@ -291,22 +291,22 @@ impl Core {
             return false;
         };
         self.exchange_bridges(kept, left);
-        let leaves = |core: &mut Self, bridge, id| {
+        let leaves = |core: &mut Self, bridge, id, beside| {
             core.forget_peers(id);
             core.notice(|core| {
                 let mut bridge = core.bridge_snapshot(bridge)?;
                 bridge.count = bridge.count.saturating_sub(1);
                 Some(Notice::BridgeLeave { bridge, channel: core.snapshot(id)? })
             });
-            core.log_bridge(CelKind::BridgeExit, bridge, id);
+            core.log_bridge_beside(CelKind::BridgeExit, (bridge, id), &[beside]);
         };
         self.notice(|core| {
             let mut bridge = core.bridge_snapshot(left)?;
             bridge.count = bridge.count.saturating_sub(1);
             Some(Notice::BridgeLeave { bridge, channel: core.snapshot(comer)? })
         });
-        self.log_bridge(CelKind::BridgeExit, left, comer);
-        leaves(self, kept, goer);
+        self.log_bridge_beside(CelKind::BridgeExit, (left, comer), &[newcomer]);
+        leaves(self, kept, goer, place);
         let instead_of = self.get(goer).map(|channel| channel.uniqueid.clone());
         self.notice(|core| {
             let (bridge, channel) = (core.bridge_snapshot(kept)?, core.snapshot(comer)?);
@@ -320,6 +320,28 @@ impl Core {
         self.bridge_is_left(left);
         self.bridge_changed_anew(kept);
         true
+    }
+    /// The halves of a Local channel are gone from between two: what each has talked to is over, and a pair begins.
+    fn cdr_rejoined(&mut self, place: ChannelId, newcomer: ChannelId) {
+        let bridge = |id| self.get(id).and_then(|channel| channel.bridge);
+        let (kept, left) = (bridge(place), bridge(newcomer));
+        if let Some(left) = left {
+            self.cdr_leave(left, place);
+        }
+        if let Some(kept) = kept {
+            self.cdr_replaced(kept, place, newcomer);
+        }
+    }
+    /// Whoever has picked a call up is the line that was called, from here on; who was to answer is none any more.
+    fn show_picked_up(&mut self, place: ChannelId, newcomer: ChannelId) {
+        if let Some(channel) = self.get_mut(newcomer) {
+            (channel.own_app, channel.app) = ("", "");
+            channel.app_data.clear();
+        }
+        let data = crate::core::notices::OUTGOING.to_owned();
+        if let Some(application) = self.get(place).map(|channel| channel.app).filter(|app| !app.is_empty()) {
+            self.notice_of(place, |channel| Notice::NewExten { channel, application, data });
+        }
     }
     /// The newcomer leaves the bridge that it has been in, if it has been in one.
     fn leave_former(&mut self, place: ChannelId, newcomer: ChannelId) {
@@ -380,10 +402,13 @@ fn stream(core: &Core, id: ChannelId) -> Option<base::StreamId> {
 /// Gives back to each id what belongs to the story that runs on it.
 fn keep_story(a: &mut Channel, b: &mut Channel) {
     swap(&mut a.id, &mut b.id);
-    swap(&mut a.location, &mut b.location);
+    // Of two who run no dialplan each keeps the place and the application that it is seen in.
+    if a.has_pbx || b.has_pbx {
+        swap(&mut a.location, &mut b.location);
+        swap(&mut a.app, &mut b.app);
+        swap(&mut a.app_data, &mut b.app_data);
+    }
     swap(&mut a.rung_at, &mut b.rung_at);
-    swap(&mut a.app, &mut b.app);
-    swap(&mut a.app_data, &mut b.app_data);
     swap(&mut a.told_app, &mut b.told_app);
     swap(&mut a.last_play, &mut b.last_play);
     swap(&mut a.sounding, &mut b.sounding);
@@ -573,6 +598,12 @@ impl Shard {
     fn exchange(&self, wanted: Exchange) -> bool {
         let Exchange { place, newcomer, leaving, is_fresh, mirrored, answers, notice, cause } = wanted;
         let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
+        let halves = match &notice {
+            Some(Notice::LocalOptimizationEnd { first, second, .. }) => {
+                Some((first.name.clone(), second.name.clone()))
+            }
+            _ => None,
+        };
         {
             let mut core = self.core.borrow_mut();
             let goes_on = |id| core.get(id).is_some_and(|channel: &Channel| channel.hangup.is_none());
@@ -589,11 +620,22 @@ impl Shard {
             if let Some(transfer) = notice.as_ref().filter(|_| is_transfer) {
                 core.log_notice(transfer);
             }
+            // A party that is picked up is told of as it was.
+            let is_pickup = matches!(notice, Some(Notice::Pickup { .. }));
+            if let Some(pickup) = notice.as_ref().filter(|_| is_pickup) {
+                core.log_notice(pickup);
+            }
             core.exchange(place, newcomer, mirrored);
+            if mirrored && halves.is_some() {
+                core.cdr_rejoined(place, newcomer);
+            }
+            if is_pickup {
+                core.show_picked_up(place, newcomer);
+            }
             if is_transfer && !mirrored {
                 core.note_sent(place, newcomer);
             }
-            match is_transfer {
+            match is_transfer || is_pickup {
                 true => core.notice(|_| notice),
                 false => core.tell(notice),
             }
@@ -609,6 +651,13 @@ impl Shard {
         self.techs_exchanged(place, newcomer);
         self.tell_parties(place);
         let mut core = self.core.borrow_mut();
+        if let Some((first, second)) = halves {
+            // The second half hears of it, and its dialplan ends; nobody asks the first one.
+            let [first, second] = [first, second].map(|name| core.by_name(&name));
+            second.into_iter().for_each(|id| core.end_left_behind(id, cause));
+            first.into_iter().for_each(|id| core.request_hangup(id, cause));
+            return true;
+        }
         for id in leaving {
             if is_transfer {
                 core.soft_hangup(id, cause, crate::SoftHangup::Device);

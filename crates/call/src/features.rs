@@ -18,6 +18,20 @@ pub struct Rights {
     pub park: bool,
 }
 
+impl Rights {
+    /// Both these rights and others.
+    #[must_use]
+    pub fn with(self, others: Self) -> Self {
+        Self {
+            transfer: self.transfer || others.transfer,
+            disconnect: self.disconnect || others.disconnect,
+            mix_monitor: self.mix_monitor || others.mix_monitor,
+            monitor: self.monitor || others.monitor,
+            park: self.park || others.park,
+        }
+    }
+}
+
 /// Codes of `[featuremap]`; an empty one is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureMap {

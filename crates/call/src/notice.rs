@@ -319,10 +319,8 @@ pub enum Notice {
         first: Box<Snapshot>,
         /// The half that runs the dialplan.
         second: Box<Snapshot>,
-        /// Who moves into the other's bridge.
+        /// Who moves to the place of the second half.
         source: Box<Snapshot>,
-        /// The bridge in which the two meet.
-        bridge: BridgeId,
         /// Number of the attempt.
         id: u32,
     },

@@ -129,13 +129,17 @@ impl Core {
     }
     /// Lets an answered channel take a call that rings elsewhere, at the next turn. False when that does not ring any more.
     pub fn pick_up(&mut self, by: ChannelId, target: ChannelId) -> bool {
-        self.take_ringing(by, target, false)
+        self.take_ringing(by, target, false, Cause::ANSWERED_ELSEWHERE)
+    }
+    /// The same for one that has dialled the code for it: nobody is told that it was answered elsewhere.
+    pub fn pick_up_by_code(&mut self, by: ChannelId, target: ChannelId) -> bool {
+        self.take_ringing(by, target, false, Cause::NORMAL_CLEARING)
     }
     /// The same for a channel that was made to take it and runs nothing.
     pub fn pick_up_by_new(&mut self, by: ChannelId, target: ChannelId) -> bool {
-        self.take_ringing(by, target, true)
+        self.take_ringing(by, target, true, Cause::ANSWERED_ELSEWHERE)
     }
-    fn take_ringing(&mut self, by: ChannelId, target: ChannelId, is_fresh: bool) -> bool {
+    fn take_ringing(&mut self, by: ChannelId, target: ChannelId, is_fresh: bool, cause: Cause) -> bool {
         if !self.can_be_picked_up(target) {
             return false;
         }
@@ -154,7 +158,7 @@ impl Core {
             mirrored: false,
             answers: true,
             notice,
-            cause: Cause::ANSWERED_ELSEWHERE,
+            cause,
         });
         true
     }

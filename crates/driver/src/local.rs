@@ -14,6 +14,11 @@ use call::{
     Request, Tech, Transferring,
 };
 
+/// The variable with the result of a dialplan's last Dial.
+const DIAL_STATUS: &str = "DIALSTATUS";
+/// The variable of the first half with that of the second one.
+const LOCAL_STATUS: &str = "CHANLOCALSTATUS";
+
 /// Milliseconds a frame that crosses between the halves.
 const PTIME_MS: u8 = 20;
 
@@ -33,6 +38,8 @@ pub struct LocalDriver {
     looked_at: u64,
     /// Pairs that connect conferences.
     couplings: Vec<[ChannelId; 2]>,
+    /// First halves that are somebody else's from before they rang; watchers hear so once they do.
+    renamed: HashSet<ChannelId>,
 }
 
 impl LocalDriver {
@@ -86,25 +93,23 @@ impl LocalDriver {
             return false;
         };
         let Some(bridge) = core.get(place).and_then(|half| half.bridge) else { return false };
-        let snapshots = (core.snapshot(first), core.snapshot(second), core.snapshot(mover));
-        let (Some(one), Some(two), Some(source)) = snapshots else { return false };
-        self.optimizations = self.optimizations.wrapping_add(1);
-        let id = self.optimizations;
-        let (one, two) = (Box::new(one), Box::new(two));
-        let begin = Notice::LocalOptimizationBegin {
-            first: one.clone(),
-            second: two.clone(),
-            source: Box::new(source),
-            bridge,
-            id,
+        // Watchers see whoever talks to the first half take the place of the second one, whichever story goes on.
+        let source = match core.bridge_members(bridge) {
+            &[a, b] if place == first => if a == first { b } else { a },
+            _ => mover,
         };
-        core.tell(Some(begin));
+        let snapshots = (core.snapshot(first), core.snapshot(second), core.snapshot(source));
+        let (Some(one), Some(two), Some(source)) = snapshots else { return false };
+        let id = self.optimizations;
+        self.optimizations = self.optimizations.wrapping_add(1);
+        let (one, two, source) = (Box::new(one), Box::new(two), Box::new(source));
+        core.tell(Some(Notice::LocalOptimizationBegin { first: one.clone(), second: two.clone(), source, id }));
         core.request_exchange(Exchange {
             place,
             newcomer: mover,
             leaving: vec![if place == first { second } else { first }],
             is_fresh: false,
-            mirrored: false,
+            mirrored: place == first,
             answers: false,
             notice: Some(Notice::LocalOptimizationEnd { first: one, second: two, id }),
             cause: Cause::NORMAL_CLEARING,
@@ -293,6 +298,11 @@ impl Tech for LocalDriver {
             .map(|(inherit, name, value)| (format!("{}{name}", inherit.prefix()), value.to_owned()))
             .collect();
         let place = core.get(second).map(|c| c.location.clone()).ok_or(Cause::NORMAL_TEMPORARY_FAILURE)?;
+        for (variable, value) in told {
+            core.notice(|core| {
+                Some(Notice::VarSet { channel: Some(core.snapshot(second)?), variable, value })
+            });
+        }
         if let Some(other) = core.get_mut(second) {
             (other.vars, other.redirecting) = (vars, redirecting);
             other.connected = own;
@@ -305,12 +315,6 @@ impl Tech for LocalDriver {
             // What is one's own here is the other party's there.
             (other.account, other.peer_account) = accounts;
             other.ani = other.caller.number.clone();
-            other.dialed = Some(place.exten.clone());
-        }
-        for (variable, value) in told {
-            core.notice(|core| {
-                Some(Notice::VarSet { channel: Some(core.snapshot(second)?), variable, value })
-            });
         }
         core.notice_of(second, Notice::NewCallerId);
         core.notice_of(second, Notice::NewConnectedLine);
@@ -326,6 +330,9 @@ impl Tech for LocalDriver {
         match indication {
             Indication::Ringing => {
                 core.set_state(other, ChanState::Ringing);
+                if self.renamed.remove(&other) {
+                    core.notice_of(other, Notice::NewCallerId);
+                }
                 core.push_event(other, ChanEvent::Ringing);
             }
             Indication::Progress => core.push_event(other, ChanEvent::Progress),
@@ -333,8 +340,15 @@ impl Tech for LocalDriver {
             Indication::Hold => core.push_event(other, ChanEvent::Hold),
             Indication::Unhold => core.push_event(other, ChanEvent::Unhold),
             Indication::ConnectedLine(party) => {
-                if let Some(channel) = core.get_mut(other).filter(|c| c.caller != *party) {
-                    channel.caller = party.clone();
+                let Some(channel) = core.get_mut(other) else { return };
+                let is_another = channel.caller != *party;
+                channel.caller = party.clone();
+                if channel.state == ChanState::Down {
+                    self.renamed.insert(other);
+                } else {
+                    core.notice_of(other, Notice::NewCallerId);
+                }
+                if is_another {
                     core.push_event(other, ChanEvent::ConnectedLine(Box::new(party.clone())));
                 }
             }
@@ -346,15 +360,27 @@ impl Tech for LocalDriver {
     fn answer(&mut self, core: &mut Core, channel: ChannelId) {
         if let Some(&first) = self.others.get(&channel) {
             core.answered(first);
+            if self.renamed.remove(&first) {
+                core.notice_of(first, Notice::NewCallerId);
+            }
             core.push_event(first, ChanEvent::Answered);
         }
     }
     fn hangup(&mut self, core: &mut Core, channel: ChannelId, cause: Cause) {
         let Some(other) = self.others.remove(&channel) else { return };
+        for half in [channel, other] {
+            self.renamed.remove(&half);
+        }
         self.fixed.remove(&channel);
         self.others.remove(&other);
         let waiting = self.started.iter().position(|(id, _)| *id == other);
-        core.remote_hangup(other, cause, "Local");
+        // Who talks to the first half hears how dialling from the second one has come out.
+        let is_second = core.get(channel).is_some_and(|half| !half.outgoing);
+        let status = core.get(channel).and_then(|half| half.vars.get_name(DIAL_STATUS).map(str::to_owned));
+        if let Some(status) = status.filter(|status| is_second && !status.is_empty()) {
+            core.set_variable(other, LOCAL_STATUS, &status);
+        }
+        core.remote_hangup(other, cause, call::BY_OTHER_HALF);
         // A second half that was never called has no story to end it.
         let never_called = core.get(other).is_some_and(|c| !c.outgoing && !c.has_pbx) && waiting.is_none();
         if never_called {

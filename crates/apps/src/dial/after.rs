@@ -17,7 +17,9 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     show_parties(call, options, &leg, ringing).await;
     call.set("DIALSTATUS", Status::Answer.name());
     call.set("DIALEDPEERNAME", &leg.chan().name());
-    call.set("DIALEDPEERNUMBER", &ringing.answered_number);
+    if !ringing.answered_number.is_empty() {
+        call.set("DIALEDPEERNUMBER", &ringing.answered_number);
+    }
     // What a routine of the called party decides is how the attempt has come out.
     let is_decided = options.answered_routine.is_none() && options.answered_macro.is_none();
     if is_decided {
@@ -66,7 +68,6 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     caller.answer()?;
     note_peer(call, leg.chan())?;
 
-    let started = caller.now();
     let audio = LimitAudio::of(call);
     let limits = bridge_limits(call, options, &audio).await?;
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
@@ -74,8 +75,11 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
     let end = features::converse(parties, limits).await;
     // Whoever is sent elsewhere meanwhile is not told how long it took.
     if caller.with(|c| c.goto.is_none()) == Ok(true) {
-        super::write_time(call, "ANSWEREDTIME", Some(caller.now().since(started)));
-        super::write_time(call, "DIALEDTIME", Some(ringing.times().dialed));
+        // Since when the caller is there, and talks to anybody.
+        let (created, answered) = caller.with(|c| (c.created, c.answered))?;
+        let now = caller.now();
+        super::write_time(call, "ANSWEREDTIME", Some(now.since(answered.unwrap_or(now))));
+        super::write_time(call, "DIALEDTIME", Some(now.since(created)));
     }
     call.set("DIALSTATUS", Status::Answer.name());
     if (options.go_on || call.hears_of_its_end()) && is_left_untold(leg.chan()) {
@@ -224,9 +228,11 @@ pub(crate) async fn bridge_limits(
 
 /// The time that is left, as prompts say it: in English order, because both parties may hear it.
 fn time_left(left: Duration) -> Vec<String> {
-    let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
+    // To the nearest second.
+    let seconds = left.saturating_add(Duration::from_millis(500)).as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let mut files = vec!["vm-youhave".to_owned()];
-    for (count, unit) in [(seconds / 60, "minutes"), (seconds % 60, "seconds")] {
+    for (count, unit) in [(seconds / 60, "queue-minutes"), (seconds % 60, "queue-seconds")] {
         if count > 0 {
             files.extend(say::number(say::Tongue::English, count, say::Gender::Plain));
             files.push(unit.to_owned());
@@ -287,7 +293,10 @@ pub(crate) async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end
             if options.h_exten {
                 pbx::run_hangup_extension(leg.chan(), call.context()).await;
             }
-            pbx::let_go(leg, None);
+            match caller.with(|c| c.hangup.is_some()) {
+                Ok(true) if caller_ended => pbx::let_go_behind(call, leg),
+                _ => pbx::let_go(leg, None),
+            }
         }
     }
     match end {

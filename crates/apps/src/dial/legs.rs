@@ -6,7 +6,7 @@ use base::{Cause, ChannelId, Instant};
 use call::{Chan, ChanEvent, Leg, Level, Notice, PartyId, Redirecting, Request, Stop};
 
 use super::sound::Sound;
-use super::{DialOptions, Status, Timeouts, notice_end, notice_state};
+use super::{DialOptions, Status, Timeouts, notice_end, notice_ended_as, notice_state};
 use crate::pbx::Place;
 use crate::{Call, Flow, dtmf, mf};
 
@@ -23,7 +23,6 @@ pub(crate) enum Called {
 
 /// Times for the result variables.
 pub(crate) struct Times {
-    pub(crate) dialed: Duration,
     pub(crate) ringing: Option<Duration>,
     pub(crate) progress: Option<Duration>,
 }
@@ -31,6 +30,8 @@ pub(crate) struct Times {
 struct Entry {
     leg: Leg,
     target: String,
+    /// A leg has sent the call there.
+    is_forwarded: bool,
 }
 
 /// Times that legs of one Dial may be sent elsewhere; ends loops of phones that forward to each other.
@@ -90,7 +91,10 @@ impl<'a> Ringing<'a> {
         for entry in std::mem::take(&mut self.legs) {
             self.ring(entry);
         }
-        if let [entry] = self.legs.as_slice() {
+        // Behind a Local channel somebody else is called, who is told of then.
+        if let [entry] = self.legs.as_slice()
+            && !entry.target.starts_with(BY_NUMBER)
+        {
             let party = entry.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
             self.show(party).await;
         }
@@ -117,13 +121,18 @@ impl<'a> Ringing<'a> {
                 return Ok(());
             }
         }
-        self.legs.push(Entry { leg, target: target.to_owned() });
+        self.legs.push(Entry { leg, target: target.to_owned(), is_forwarded: false });
         Ok(())
     }
     fn open(&mut self, target: &str) -> Result<Option<Leg>, Stop> {
+        self.open_after(target, None)
+    }
+    /// The same instead of a leg, by its name, that has sent the call on.
+    fn open_after(&mut self, target: &str, forwarder: Option<&str>) -> Result<Option<Leg>, Stop> {
         let own = self.call.chan.with(|c| c.caller.clone())?;
         let presented = self.presented(own.clone());
-        match request_leg(self.call, target, presented, self.stored(own), APP_DIAL)? {
+        let shown = Shown { app: APP_DIAL, forwarder };
+        match request_shown(self.call, target, presented, self.stored(own), shown)? {
             Ok(leg) => Ok(Some(leg)),
             Err(cause) => {
                 self.note_refusal(cause);
@@ -163,9 +172,9 @@ impl<'a> Ringing<'a> {
     }
 
     /// Starts one call.
-    fn ring(&mut self, Entry { leg, target }: Entry) {
+    fn ring(&mut self, Entry { leg, target, is_forwarded }: Entry) {
         match begin(self.call, &leg, &target) {
-            Ok(()) => self.legs.push(Entry { leg, target }),
+            Ok(()) => self.legs.push(Entry { leg, target, is_forwarded }),
             Err(cause) => {
                 self.note_refusal(cause);
                 leg.end(cause);
@@ -305,7 +314,9 @@ impl<'a> Ringing<'a> {
         let entry = self.legs.remove(at);
         leave_place(&entry.leg);
         self.cancel(self.options.elsewhere_cause, Status::Cancel.name());
-        self.answered_number = entry.target.split_once('/').map_or("", |(_, number)| number).to_owned();
+        // Whom a leg has sent the call to was not dialled.
+        let number = entry.target.split_once('/').map(|(_, number)| number).filter(|_| !entry.is_forwarded);
+        self.answered_number = number.unwrap_or_default().to_owned();
         self.call.log(Level::Verbose(3), &format!("{} answered", entry.leg.chan().name()));
         Called::Answered(entry.leg)
     }
@@ -340,11 +351,17 @@ impl<'a> Ringing<'a> {
     /// The leg sent the call elsewhere: another takes its place.
     async fn forward(&mut self, at: usize, target: &str) {
         let entry = self.legs.remove(at);
-        notice_end(&self.call.chan, &entry.leg, Status::Cancel.name(), Some(target));
+        let left = entry.leg.chan();
+        let target = &forwarded_target(left, target);
+        let caller = self.call.chan.clone();
+        let tell_end = |leg: &Leg| notice_end(&caller, leg, Status::Cancel.name(), Some(forward_shown(target)));
         self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
         let redirecting = self.redirected(&entry.leg, target);
-        entry.leg.end(Cause::NORMAL_CLEARING);
+        let _ = left.with(|c| c.redirecting.from = redirecting.from.clone());
         if self.options.ignore_forwards {
+            tell_end(&entry.leg);
+            notice_ended_as(&caller, left.id(), Status::Busy.name());
+            entry.leg.end(Cause::NORMAL_CLEARING);
             self.call.log(Level::Verbose(3), &format!("Forwarding {} to '{target}' prevented", entry.target));
             return self.note_refusal(Cause::USER_BUSY);
         }
@@ -353,15 +370,30 @@ impl<'a> Ringing<'a> {
         }
         self.forwards += 1;
         if self.forwards > FORWARDS_MAX {
+            tell_end(&entry.leg);
+            entry.leg.end(Cause::NORMAL_CLEARING);
             self.call.log(Level::Warning, "legs of one Dial forward each other without end");
             return self.note_refusal(Cause::NORMAL_TEMPORARY_FAILURE);
         }
-        if let Ok(Some(leg)) = self.open(target) {
-            let _ = leg.chan().with(|c| c.redirecting = redirecting.clone());
-            if self.legs.is_empty() {
-                self.show_redirecting(redirecting).await;
+        let opened = self.open_after(target, Some(&left.name()));
+        let Ok(Some(leg)) = opened else {
+            tell_end(&entry.leg);
+            return entry.leg.end(Cause::NORMAL_CLEARING);
+        };
+        let _ = leg.chan().with(|c| c.redirecting = redirecting.clone());
+        if self.legs.is_empty() {
+            self.show_redirecting(redirecting).await;
+        }
+        let shown = target.split_once('/').map_or("", |(_, resource)| resource);
+        // It rings before the one that has sent the call on is told to be through.
+        let begun = begin_after(self.call, &leg, target, shown, || tell_end(&entry.leg));
+        entry.leg.end(Cause::NORMAL_CLEARING);
+        match begun {
+            Ok(()) => self.legs.push(Entry { leg, target: target.to_owned(), is_forwarded: true }),
+            Err(cause) => {
+                self.note_refusal(cause);
+                leg.end(cause);
             }
-            self.ring(Entry { leg, target: target.to_owned() });
         }
     }
     /// Ends every leg that is left.
@@ -385,15 +417,18 @@ impl<'a> Ringing<'a> {
         (caller != self.caller).then_some(caller)
     }
     pub(crate) fn times(&self) -> Times {
-        let now = self.call.chan.now();
         let until = |at: Instant| at.since(self.started);
         Times {
-            dialed: until(now),
             ringing: self.ringing_at.map(until),
             progress: self.progress_at.map(until),
         }
     }
 }
+
+/// The variable of a leg that names the context into which it may send calls by numbers.
+const FORWARD_CONTEXT: &str = "FORWARD_CONTEXT";
+/// How a destination begins that was a mere number.
+const BY_NUMBER: &str = "Local/";
 
 /// What watchers see on a leg that Dial and its like have called.
 pub(crate) const APP_DIAL: &str = "AppDial";
@@ -407,6 +442,25 @@ pub(crate) fn request_leg(
     presented: PartyId,
     stored: Option<PartyId>,
     shown_as: &'static str,
+) -> Result<Result<Leg, Cause>, Stop> {
+    request_shown(call, target, presented, stored, Shown { app: shown_as, forwarder: None })
+}
+
+/// As what watchers see a leg.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    /// The application: AppDial or AppQueue.
+    app: &'static str,
+    /// The leg that has sent the call on to it, by its name.
+    forwarder: Option<&'a str>,
+}
+
+fn request_shown(
+    call: &Call,
+    target: &str,
+    presented: PartyId,
+    stored: Option<PartyId>,
+    shown: Shown<'_>,
 ) -> Result<Result<Leg, Cause>, Stop> {
     let caller = &call.chan;
     let Some((tech, resource)) = target.split_once('/') else {
@@ -426,8 +480,12 @@ pub(crate) fn request_leg(
     match caller.shard().request(tech, &request) {
         Ok(id) => {
             let leg = Leg::new(caller.shard().clone(), id);
-            leg.chan().core(|core| core.set_variable(id, "DIALEDPEERNUMBER", resource));
-            hand_down(caller, &leg, presented, stored, shown_as)?;
+            let (variable, value) = match shown.forwarder {
+                Some(forwarder) => (call::FORWARDER_NAME, forwarder),
+                None => ("DIALEDPEERNUMBER", resource),
+            };
+            leg.chan().core(|core| core.set_variable(id, variable, value));
+            hand_down(caller, &leg, presented, stored, shown)?;
             Ok(Ok(leg))
         }
         Err(cause) => {
@@ -455,12 +513,23 @@ pub(crate) fn begin(call: &Call, leg: &Leg, target: &str) -> Result<(), Cause> {
 }
 /// The same; `shown` is what watchers are told was dialled.
 pub(crate) fn begin_as(call: &Call, leg: &Leg, target: &str, shown: &str) -> Result<(), Cause> {
+    begin_after(call, leg, target, shown, || {})
+}
+/// The same; watchers hear of `before` first.
+fn begin_after(
+    call: &Call,
+    leg: &Leg,
+    target: &str,
+    shown: &str,
+    before: impl FnOnce(),
+) -> Result<(), Cause> {
     let caller = &call.chan;
     let id = leg.chan().id();
     let rung_at = caller.with(|c| c.location.clone()).ok().map(Box::new);
     let _ = leg.chan().with(|c| c.rung_at = rung_at);
     let called = caller.shard().with_tech(id, |tech, core| tech.call(core, id));
     let dial_string = shown.to_owned();
+    before();
     caller.core(|core| {
         core.cdr_dial(caller.id(), id);
         core.notice(|core| {
@@ -487,8 +556,9 @@ fn hand_down(
     leg: &Leg,
     presented: PartyId,
     stored: Option<PartyId>,
-    shown_as: &'static str,
+    shown: Shown<'_>,
 ) -> Result<(), Stop> {
+    let shown_as = shown.app;
     let (vars, language, (music, music_chosen), accounts, exten, redirecting) = caller.with(|c| {
         let exten = c.location.exten.clone();
         let redirecting = c.redirecting.clone();
@@ -529,9 +599,13 @@ fn hand_down(
             c.peer_account.clone_from(&accounts.0);
         }
         c.account.clone_from(&account);
-        c.connected = presented;
         c.redirecting = redirecting;
-        (c.location.exten, c.location.priority) = (exten.clone(), 1);
+        c.location.priority = 1;
+        // Where a leg has sent the call is another place than where the caller is.
+        if shown.forwarder.is_none() {
+            c.connected = presented.clone();
+            c.location.exten.clone_from(&exten);
+        }
         if let Some(stored) = stored {
             c.caller = stored;
         }
@@ -542,7 +616,7 @@ fn hand_down(
     })?;
     leg.chan().core(|core| {
         let id = leg.chan().id();
-        if shown_as == APP_DIAL {
+        if shown_as == APP_DIAL && shown.forwarder.is_none() {
             core.show_outgoing(id, shown_as);
         }
         if core.get(id).is_some_and(|channel| channel.caller != before) {
@@ -551,11 +625,30 @@ fn hand_down(
         if account != old {
             core.notice_of(id, |channel| Notice::NewAccountCode { channel, old });
         }
+        if shown.forwarder.is_some() {
+            core.get_mut(id).into_iter().for_each(|channel| channel.connected = presented.clone());
+            core.show_outgoing(id, shown_as);
+        }
         if shown_as == APP_DIAL {
             core.notice_of(id, Notice::NewConnectedLine);
         }
     });
     Ok(())
+}
+
+/// Where a leg has sent the call: a number of its own into the context that the dialplan has named for that.
+fn forwarded_target(leg: &Chan, target: &str) -> String {
+    let context = leg.with(|c| c.vars.get_name(FORWARD_CONTEXT).map(str::to_owned)).ok().flatten();
+    let number = target.strip_prefix(BY_NUMBER).and_then(|place| place.split_once('@'));
+    match (number, context.filter(|context| !context.is_empty())) {
+        (Some((number, _)), Some(context)) => format!("{BY_NUMBER}{number}@{context}"),
+        _ => target.to_owned(),
+    }
+}
+/// The same as watchers see it: the number alone, or the whole destination.
+fn forward_shown(target: &str) -> &str {
+    let number = target.strip_prefix(BY_NUMBER).and_then(|place| place.split_once('@'));
+    number.map_or(target, |(number, _)| number)
 }
 
 /// The account of a leg that has `own`, called by a channel with this account and this of the other party's: what the caller

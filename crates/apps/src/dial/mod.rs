@@ -313,6 +313,16 @@ pub(crate) fn notice_state(caller: &Chan, leg: ChannelId, status: &'static str) 
     });
 }
 
+/// Tells watchers how an attempt that has ended counts after all.
+pub(crate) fn notice_ended_as(caller: &Chan, leg: ChannelId, status: &'static str) {
+    caller.core(|core| {
+        core.notice(|core| {
+            let (caller, dest) = (core.snapshot(caller.id()), core.snapshot_now(leg)?);
+            Some(Notice::DialEnd { caller, dest, status, forward: None, dial_string: String::new() })
+        });
+    });
+}
+
 /// Tells watchers that calling a leg has ended.
 pub(crate) fn notice_end(caller: &Chan, leg: &Leg, status: &'static str, forward: Option<&str>) {
     let (caller_id, dest_id) = (caller.id(), leg.chan().id());

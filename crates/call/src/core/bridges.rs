@@ -8,6 +8,9 @@ use dialplan::{Inherit, Var};
 use super::{Advance, Core};
 use crate::{BridgeSnapshot, BridgeUse, CelKind, Notice, VideoChoice, bridge_name};
 
+/// The variable with the name of the channel that sent the call on to this one.
+pub const FORWARDER_NAME: &str = "FORWARDERNAME";
+
 /// Most names in `BRIDGEPEER`, as in the field.
 const PEERS_MAX: usize = 10;
 
@@ -32,6 +35,8 @@ pub(crate) struct Bridge {
     /// How its channels are joined, in the field's word.
     technology: &'static str,
     created: Instant,
+    /// Who leaves before the other one when it ends: it has sent that one elsewhere.
+    leaves_first: Option<ChannelId>,
 }
 
 impl Bridge {
@@ -58,6 +63,7 @@ impl Core {
                 uid: Rc::from(""),
                 technology: used_for.technology(0),
                 created: Instant::ZERO,
+                leaves_first: None,
             });
             u32::try_from(self.bridges.len() - 1).unwrap_or(u32::MAX)
         });
@@ -66,7 +72,7 @@ impl Core {
         let bridge = BridgeId::new(slot, entry.generation);
         entry.created = now;
         (entry.alive, entry.pair, entry.used_for) = (true, None, used_for);
-        (entry.joins_natively, entry.settles) = (false, false);
+        (entry.joins_natively, entry.settles, entry.leaves_first) = (false, false, None);
         entry.guests.clear();
         entry.technology = used_for.technology(0);
         entry.name = name.into();
@@ -151,6 +157,14 @@ impl Core {
             self.tell_peers(bridge);
         }
     }
+    /// One of a native pair hears something here: both are told whom they talk to, as when that is over.
+    pub(crate) fn bridge_told_anew(&mut self, id: ChannelId) {
+        if self.is_in_native_pair(id)
+            && let Some(bridge) = self.get(id).and_then(|channel| channel.bridge)
+        {
+            self.tell_peers(bridge);
+        }
+    }
     /// Somebody comes to a bridge who is no channel here, and is seen by its name.
     pub(crate) fn guest_enters(&mut self, bridge: BridgeId, name: Rc<str>) {
         if let Some(entry) = self.bridge_mut(bridge) {
@@ -169,8 +183,8 @@ impl Core {
             }
         }
     }
-    /// The same for the bridge that a channel is in, if it is in one.
-    pub(crate) fn bridge_of_changed(&mut self, id: ChannelId) {
+    /// The same for the bridge that a channel is in, if it is in one: its media was agreed on anew, for one.
+    pub fn bridge_of_changed(&mut self, id: ChannelId) {
         if let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) {
             self.bridge_changed(bridge);
         }
@@ -240,13 +254,25 @@ impl Core {
     }
     /// Whoever was sent to somebody has arrived: who sent it is of no use any more.
     pub(crate) fn forget_transfer(&mut self, id: ChannelId) {
-        for name in ["BLINDTRANSFER", "ATTENDEDTRANSFER"] {
+        for name in ["BLINDTRANSFER", "ATTENDEDTRANSFER", FORWARDER_NAME] {
             let is_set =
                 |channel: &crate::Channel| channel.vars.get_name(name).is_some_and(|by| !by.is_empty());
             if self.get(id).is_some_and(is_set) {
                 self.set_variable(id, name, "");
             }
         }
+    }
+    /// A channel has sent whom it talks to elsewhere: it talks to nobody any more, and leaves first.
+    pub fn leave_first(&mut self, id: ChannelId) {
+        self.forget_peers(id);
+        let bridge = self.get(id).and_then(|channel| channel.bridge);
+        if let Some(entry) = bridge.and_then(|bridge| self.bridge_mut(bridge)) {
+            entry.leaves_first = Some(id);
+        }
+    }
+    /// Who is to leave a bridge before the other one, if that is said.
+    pub(crate) fn first_to_leave(&self, bridge: BridgeId) -> Option<ChannelId> {
+        self.bridge_entry(bridge).and_then(|entry| entry.leaves_first)
     }
     /// A channel talks to nobody any more.
     pub(crate) fn forget_peers(&mut self, id: ChannelId) {

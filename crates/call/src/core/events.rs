@@ -6,6 +6,9 @@ use super::{Advance, Core};
 use crate::channel::EVENTS_MAX;
 use crate::{CelKind, ChanEvent, ChanState, Elsewhere, Level, Location, Notice, SoftHangup};
 
+/// Who has ended a half of a Local channel: the other half, which is no party.
+pub const BY_OTHER_HALF: &str = "Local";
+
 impl Core {
     /// Changes the state and tells watchers, when it is another.
     pub fn set_state(&mut self, id: ChannelId, state: ChanState) {
@@ -70,7 +73,7 @@ impl Core {
         if is_hold && let Some(bridge) = bridge {
             self.touch_bridge(bridge);
             // Hold and its end tell all in the bridge anew whom they talk to.
-            self.tell_peers(bridge);
+            self.bridge_changed(bridge);
         }
         let Some(channel) = self.get_mut(id) else { return };
         if channel.events.len() >= EVENTS_MAX {
@@ -114,7 +117,9 @@ impl Core {
             let status =
                 source.strip_prefix("SIP ").and_then(|text| text.get(..3)).and_then(|code| code.parse().ok());
             if let Some(channel) = self.get_mut(id) {
-                channel.hangup_by = channel.name.clone();
+                if source != BY_OTHER_HALF {
+                    channel.hangup_by = channel.name.clone();
+                }
                 channel.tech_cause = status.filter(|status| *status >= 300).or(channel.tech_cause);
             }
             self.tell_quality(id);
@@ -158,6 +163,24 @@ impl Core {
                 self.tell_quality(id);
             }
             self.notice_of(id, |channel| Notice::SoftHangup { channel, by });
+        }
+    }
+    /// What it talked to has gone without it, as watchers hear: its story ends.
+    pub(crate) fn end_left_behind(&mut self, id: ChannelId, cause: Cause) {
+        if self.end(id, cause, "") {
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: Some(cause) });
+        }
+    }
+    /// A caller who was not answered is refused, and ends the call by that; `status` is what SIP says of it.
+    pub fn end_refused(&mut self, id: ChannelId, cause: Cause, status: u16) {
+        self.set_state(id, ChanState::Busy);
+        if self.end(id, cause, "") {
+            if let Some(channel) = self.get_mut(id) {
+                channel.hangup_by = channel.name.clone();
+                let tells = !channel.call_id.is_empty();
+                channel.tech_cause = channel.tech_cause.or(tells.then_some(status));
+            }
+            self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: Some(cause) });
         }
     }
     fn end(&mut self, id: ChannelId, cause: Cause, source: &str) -> bool {

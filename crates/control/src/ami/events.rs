@@ -433,15 +433,16 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("Exten", &second.location.exten)
                 .field("LocalOptimization", yes_no(*optimizes))
         }),
-        Notice::LocalOptimizationBegin { first, second, source, bridge: of, id } => {
+        Notice::LocalOptimizationBegin { first, second, source, id } => {
             Event::new("LocalOptimizationBegin").with(|m| {
                 let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
-                channel(m, "Source", source).field("DestUniqueId", bridge_name(*of)).field("Id", id)
+                channel(m, "Source", source).field("DestUniqueId", &second.uniqueid).field("Id", id)
             })
         }
         Notice::LocalOptimizationEnd { first, second, id } => Event::new("LocalOptimizationEnd").with(|m| {
             let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
-            m.field("Success", "Yes").field("Id", id)
+            // The field's servers say No whether it has come about or not.
+            m.field("Success", "No").field("Id", id)
         }),
         Notice::Rtcp { channel: of, local, report } => rtcp(of, *local, report),
         Notice::BlindTransfer { transferer, transferee, bridge: of, external, to, .. } => {

@@ -385,14 +385,12 @@ impl SipDriver {
             let count = if leg.target.is_empty() || leg.endpoint.asymmetric_codec { usize::MAX } else { 1 };
             entry.formats = agreed.formats().iter().take(count).collect();
         }
-        // Nobody is told of a hold that nobody is to hear.
-        if leg.endpoint.silent_hold {
-            return;
-        }
+        let is_told = !leg.endpoint.silent_hold;
         match (was_held, agreed.held) {
-            (false, true) => core.push_event(channel, ChanEvent::Hold),
-            (true, false) => core.push_event(channel, ChanEvent::Unhold),
-            _ => {}
+            // Nobody is told of a hold that nobody is to hear.
+            (false, true) if is_told => core.push_event(channel, ChanEvent::Hold),
+            (true, false) if is_told => core.push_event(channel, ChanEvent::Unhold),
+            _ => core.bridge_of_changed(channel),
         }
     }
     /// The stream's plan as the last agreement has it. A name in `c=` is looked up; media flows when its address is known.
