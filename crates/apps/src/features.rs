@@ -351,6 +351,8 @@ async fn blind(chan: &Chan, other: &Chan) -> Result<(), Stop> {
 
 /// Parks the other one.
 fn park(chan: &Chan, other: &Chan) {
+    let name = chan.name();
+    chan.core(|core| core.set_variable(other.id(), "BLINDTRANSFER", &name));
     if let Err(why) = parking::pair(chan.shard(), chan.id(), other.id(), "") {
         chan.log(Level::Warning, "features", &format!("the call is not parked: {why}"));
     }

@@ -63,12 +63,12 @@ fn a_call_begins_is_answered_bridged_and_ends_each_once() {
             "BRIDGE_ENTER 6001",
             "BRIDGE_EXIT 6001",
             "BRIDGE_EXIT 6002",
-            "HANGUP 6002",
-            "CHAN_END 6002",
             "APP_END 6001 Dial",
             "HANGUP 6001",
             "CHAN_END 6001",
-            "LINKEDID_END 6001",
+            "HANGUP 6002",
+            "CHAN_END 6002",
+            "LINKEDID_END 6002",
         ]
     );
     let began = &world.cels[1];
@@ -91,7 +91,7 @@ fn a_call_begins_is_answered_bridged_and_ends_each_once() {
     assert_eq!(entered.peer, "SIM/6002-00000001");
     assert!(entered.extra_json().starts_with("{\"bridge_id\":\""), "{}", entered.extra_json());
     assert!(entered.extra_json().ends_with("\"bridge_technology\":\"simple_bridge\"}"));
-    let hung_up = &world.cels[12];
+    let hung_up = &world.cels[10];
     assert_eq!(
         hung_up.extra_json(),
         "{\"hangupcause\":16,\"hangupsource\":\"SIM/6001-00000000\",\"dialstatus\":\"ANSWER\"}"

@@ -524,13 +524,80 @@ fn a_leg_may_send_the_call_elsewhere() {
         &[("6002", forward("SIM/6003")), ("6003", talks())],
         &[],
     );
-    assert_eq!(noted(&world), ["ANSWER 6003"]);
+    // Whom a phone sends the call to was not dialled.
+    assert_eq!(noted(&world), ["ANSWER "]);
     let looping = dialled(
         "exten => 1,1,Dial(SIM/6002,60)\n same => n,NoOp(${DIALSTATUS})",
         &[("6002", forward("SIM/6003")), ("6003", forward("SIM/6002"))],
         &[],
     );
     assert_eq!(noted(&looping), ["CHANUNAVAIL"]);
+}
+
+#[test]
+fn who_sends_a_call_on_is_named_on_the_next_leg_which_rings_before_the_one_before_it_ends() {
+    let forward = phone(&[(1000, Act::Forward("SIM/6003".to_owned()))]);
+    let world =
+        dialled("exten => 1,1,Dial(SIM/6002,20)", &[("6002", forward), ("6003", talks())], &[(9000, BYE)]);
+    let told: Vec<String> = world
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::NewChannel(channel) => Some(format!("new {}", channel.name)),
+            Notice::VarSet { channel: Some(channel), variable, value } => {
+                (variable == "FORWARDERNAME").then(|| format!("{} by '{value}'", channel.name))
+            }
+            Notice::DialBegin { dest, .. } => Some(format!("begin {}", dest.name)),
+            Notice::DialEnd { dest, status, forward, .. } => {
+                Some(format!("end {} {status} {forward:?}", dest.name))
+            }
+            Notice::BridgeEnter { channel, .. } => Some(format!("enter {}", channel.name)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "new SIM/6001-00000000",
+            "new SIM/6002-00000001",
+            "begin SIM/6002-00000001",
+            "new SIM/6003-00000002",
+            "SIM/6003-00000002 by 'SIM/6002-00000001'",
+            "end SIM/6002-00000001 CANCEL Some(\"SIM/6003\")",
+            "begin SIM/6003-00000002",
+            "end SIM/6003-00000002 ANSWER None",
+            "enter SIM/6003-00000002",
+            // It has arrived.
+            "SIM/6003-00000002 by ''",
+            "enter SIM/6001-00000000",
+        ]
+    );
+}
+
+#[test]
+fn a_caller_who_is_refused_is_seen_busy_and_ends_the_call_himself() {
+    for (name, step, cause) in [
+        ("Busy", "Busy(3)", Cause::USER_BUSY),
+        ("Congestion", "Congestion()", Cause::NORMAL_CIRCUIT_CONGESTION),
+        ("the dialplan runs out after a Dial", "Dial(SIM/6002,20)", Cause::USER_BUSY),
+    ] {
+        let plan = format!("exten => 1,1,{step}");
+        let world = dialled(&plan, &[("6002", refusing(Cause::USER_BUSY))], &[]);
+        let told: Vec<String> = world
+            .notices
+            .iter()
+            .filter_map(|notice| match notice {
+                Notice::NewState(channel) if channel.name.contains("6001") => {
+                    Some(format!("{:?}", channel.state))
+                }
+                Notice::HangupRequest { channel, cause } if channel.name.contains("6001") => {
+                    Some(format!("{cause:?}"))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, ["Busy".to_owned(), format!("{:?}", Some(cause))], "{name}");
+    }
 }
 
 #[test]

@@ -166,8 +166,8 @@ fn limits_warn_and_end() {
             "4000 #1 and #2 talk",
             "14000 #1 hears beep",
             "14000 #2 hears beep",
-            "18000 #1 hears beep",
-            "22000 #2 hears beep",
+            "19000 #1 hears beep",
+            "19000 #2 hears beep",
             "24000 #1 talks no more",
             "24000 #2 hears over",
             "25000 #1 hears over",
@@ -180,9 +180,9 @@ fn limits_warn_and_end() {
         &[
             "18000 #1 hears vm-youhave",
             "19000 #1 hears digits/1",
-            "20000 #1 hears minutes",
+            "20000 #1 hears queue-minutes",
             "21000 #1 hears digits/15",
-            "22000 #1 hears seconds",
+            "22000 #1 hears queue-seconds",
         ],
     );
     assert!(lines(&said, "#2 hears").is_empty(), "the called party is warned only when asked for");

@@ -85,9 +85,11 @@ fn an_extension_that_is_not_there_can_be_dialled_again_and_then_the_two_talk_on(
         &world,
         &[
             "8000 #1 hears pbx-transfer",
+            "9000 #1 hears tone dial",
             "12000 #1 hears pbx-invalid",
-            "22000 #1 hears privacy-incorrect",
-            "23000 #1 and #2 talk",
+            "16000 #1 hears pbx-invalid",
+            "20000 #1 hears privacy-incorrect",
+            "21000 #1 and #2 talk",
         ],
     );
 }

@@ -92,7 +92,10 @@ fn a_call_that_rings_is_taken_by_group_number_mark_and_channel() {
             continue;
         }
         let stream = if dialled == "2" { "#4" } else { "#3" };
-        in_order(&world, &[&format!("2000 #1 and {stream} talk"), "2000 SIM/6002-00000001 ends with 26"]);
+        // Whoever dials the code for it is nobody who has answered elsewhere.
+        let cause = if by == "*8" { 16 } else { 26 };
+        let ends_so = format!("2000 SIM/6002-00000001 ends with {cause}");
+        in_order(&world, &[&format!("2000 #1 and {stream} talk"), &ends_so]);
         let peer = if dialled == "2" { "SIM/6007-00000003" } else { "SIM/6007-00000002" };
         assert!(
             noted(&world).contains(&format!("SIM/6001-00000000 ANSWER {peer}")),

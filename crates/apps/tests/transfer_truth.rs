@@ -374,7 +374,7 @@ impl Case {
                 (CelKind::BridgeEnter, PICKER, ""),
                 (CelKind::ChanEnd, B, ""),
                 (CelKind::BridgeExit, PICKER, ""),
-                (CelKind::LinkedidEnd, A, ""),
+                (CelKind::LinkedidEnd, "", ""),
             ],
         }
     }

@@ -189,11 +189,15 @@ async fn warn(
     parties: [&mut Party<'_>; 2],
 ) -> Result<(), BridgeEnd> {
     let now = parties[0].chan.now();
-    let Some(left) = clock.advance(now) else { return Err(BridgeEnd::Limit) };
+    let Some(left) = clock.advance(now) else {
+        // Who was called leaves first.
+        parties[1].chan.core(|core| core.goes_first(parties[1].chan.id()));
+        return Err(BridgeEnd::Limit);
+    };
     let names = (limits.warnings.say)(left);
     let mut is_heard = false;
     for (party, wanted) in parties.into_iter().zip([limits.warnings.to_a, limits.warnings.to_b]) {
-        if wanted {
+        if wanted && !names.is_empty() {
             party.say(&names).await.map_err(|stop| BridgeEnd::Stopped(party.chan.id(), stop))?;
             party.warned = party.playing.is_some();
             is_heard |= party.warned;

@@ -598,6 +598,7 @@ impl Shard {
     fn exchange(&self, wanted: Exchange) -> bool {
         let Exchange { place, newcomer, leaving, is_fresh, mirrored, answers, notice, cause } = wanted;
         let is_transfer = matches!(notice, Some(Notice::AttendedTransfer { .. }));
+        let is_pickup = matches!(notice, Some(Notice::Pickup { .. }));
         let halves = match &notice {
             Some(Notice::LocalOptimizationEnd { first, second, .. }) => {
                 Some((first.name.clone(), second.name.clone()))
@@ -621,7 +622,6 @@ impl Shard {
                 core.log_notice(transfer);
             }
             // A party that is picked up is told of as it was.
-            let is_pickup = matches!(notice, Some(Notice::Pickup { .. }));
             if let Some(pickup) = notice.as_ref().filter(|_| is_pickup) {
                 core.log_notice(pickup);
             }
@@ -649,7 +649,7 @@ impl Shard {
             }
         }
         self.techs_exchanged(place, newcomer);
-        self.tell_parties(place);
+        self.tell_parties(place, is_pickup);
         let mut core = self.core.borrow_mut();
         if let Some((first, second)) = halves {
             // The second half hears of it, and its dialplan ends; nobody asks the first one.
@@ -676,7 +676,8 @@ impl Shard {
 
     /// Who talks to whom is another: both sides of a bridge are told by the story that has it, and whoever came into an
     /// application or to somebody who rings hears of who is there.
-    fn tell_parties(&self, place: ChannelId) {
+    /// `knows`: whoever came has known before.
+    fn tell_parties(&self, place: ChannelId, knows: bool) {
         let mut core = self.core.borrow_mut();
         let Some(here) = core.get(place) else { return };
         let members = here.bridge.filter(|_| core.conferences.of(place).is_none());
@@ -691,7 +692,9 @@ impl Shard {
         }
         let party = here.connected.clone();
         if party.number.is_some() || party.name.is_some() {
-            core.notice_of(place, Notice::NewConnectedLine);
+            if !knows {
+                core.notice_of(place, Notice::NewConnectedLine);
+            }
             drop(core);
             self.indicate(place, &Indication::ConnectedLine(party));
         }

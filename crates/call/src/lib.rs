@@ -82,9 +82,7 @@ pub use channel::{
     SECURE_SIGNALING, Steer,
 };
 pub use connect::{Interception, Told};
-pub use core::{
-    Advance, BY_OTHER_HALF, Core, FORWARDER_NAME, MachineSettings, Reach, Settings, Statistics,
-};
+pub use core::{Advance, BY_OTHER_HALF, Core, FORWARDER_NAME, MachineSettings, Reach, Settings, Statistics};
 pub use diversion::{CUSTOM_FAMILY, Diversion};
 pub use exchange::{Coupling, Exchange, StandIn};
 pub use exec::{Executor, TaskId};

@@ -95,7 +95,13 @@ impl LocalDriver {
         let Some(bridge) = core.get(place).and_then(|half| half.bridge) else { return false };
         // Watchers see whoever talks to the first half take the place of the second one, whichever story goes on.
         let source = match core.bridge_members(bridge) {
-            &[a, b] if place == first => if a == first { b } else { a },
+            &[a, b] if place == first => {
+                if a == first {
+                    b
+                } else {
+                    a
+                }
+            }
             _ => mover,
         };
         let snapshots = (core.snapshot(first), core.snapshot(second), core.snapshot(source));
@@ -103,7 +109,12 @@ impl LocalDriver {
         let id = self.optimizations;
         self.optimizations = self.optimizations.wrapping_add(1);
         let (one, two, source) = (Box::new(one), Box::new(two), Box::new(source));
-        core.tell(Some(Notice::LocalOptimizationBegin { first: one.clone(), second: two.clone(), source, id }));
+        core.tell(Some(Notice::LocalOptimizationBegin {
+            first: one.clone(),
+            second: two.clone(),
+            source,
+            id,
+        }));
         core.request_exchange(Exchange {
             place,
             newcomer: mover,

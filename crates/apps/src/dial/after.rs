@@ -36,6 +36,7 @@ pub(crate) async fn converse(call: &Call, options: &DialOptions, leg: Leg, ringi
 
     let verdict = caller.while_up(prepare(call, options, &leg)).await?;
     if !is_decided {
+        super::legs::leave_place(&leg);
         let status = match &verdict {
             Ok(Verdict::Refuse(status, _)) => *status,
             Ok(Verdict::Talk | Verdict::GoTo(_)) => Status::Answer,
@@ -231,6 +232,9 @@ fn time_left(left: Duration) -> Vec<String> {
     // To the nearest second.
     let seconds = left.saturating_add(Duration::from_millis(500)).as_secs();
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    if seconds == 0 {
+        return Vec::new();
+    }
     let mut files = vec!["vm-youhave".to_owned()];
     for (count, unit) in [(seconds / 60, "queue-minutes"), (seconds % 60, "queue-seconds")] {
         if count > 0 {
@@ -293,7 +297,8 @@ pub(crate) async fn after_talk(call: &Call, options: &DialOptions, leg: Leg, end
             if options.h_exten {
                 pbx::run_hangup_extension(leg.chan(), call.context()).await;
             }
-            match caller.with(|c| c.hangup.is_some()) {
+            // A queue's member goes before its caller.
+            match caller.with(|c| c.hangup.is_some() && c.app == "Dial") {
                 Ok(true) if caller_ended => pbx::let_go_behind(call, leg),
                 _ => pbx::let_go(leg, None),
             }

@@ -91,6 +91,12 @@ impl<'a> Ringing<'a> {
         for entry in std::mem::take(&mut self.legs) {
             self.ring(entry);
         }
+        if self.options.music.is_some()
+            && !self.legs.is_empty()
+            && let Err(stop) = self.sound.start(self.options).await
+        {
+            return self.give_up(stop);
+        }
         // Behind a Local channel somebody else is called, who is told of then.
         if let [entry] = self.legs.as_slice()
             && !entry.target.starts_with(BY_NUMBER)
@@ -185,6 +191,7 @@ impl<'a> Ringing<'a> {
     async fn wait(&mut self) -> Called {
         let caller = self.call.chan.clone();
         if !self.legs.is_empty()
+            && self.options.music.is_none()
             && let Err(stop) = self.sound.start(self.options).await
         {
             return self.give_up(stop);
@@ -265,7 +272,16 @@ impl<'a> Ringing<'a> {
                 self.note_refusal(cause);
                 entry.leg.end(cause);
             }
-            Ok(ChanEvent::Answered) => return Some(self.answered(at)),
+            Ok(ChanEvent::Answered) => {
+                // The caller learns who it was before the others are let go.
+                if self.legs.len() > 1
+                    && let Some(entry) = self.legs.get(at)
+                {
+                    let party = entry.leg.chan().with(|c| c.caller.clone()).unwrap_or_default();
+                    self.show(party).await;
+                }
+                return Some(self.answered(at));
+            }
             Ok(ChanEvent::Forwarded(target)) => self.forward(at, &target).await,
             // One of several is shown when it answers.
             Ok(ChanEvent::ConnectedLine(party)) if self.legs.len() == 1 => self.show(*party).await,
@@ -312,7 +328,10 @@ impl<'a> Ringing<'a> {
     }
     fn answered(&mut self, at: usize) -> Called {
         let entry = self.legs.remove(at);
-        leave_place(&entry.leg);
+        // A routine of its own still runs where it was called.
+        if self.options.answered_routine.is_none() && self.options.answered_macro.is_none() {
+            leave_place(&entry.leg);
+        }
         self.cancel(self.options.elsewhere_cause, Status::Cancel.name());
         // Whom a leg has sent the call to was not dialled.
         let number = entry.target.split_once('/').map(|(_, number)| number).filter(|_| !entry.is_forwarded);
@@ -354,7 +373,8 @@ impl<'a> Ringing<'a> {
         let left = entry.leg.chan();
         let target = &forwarded_target(left, target);
         let caller = self.call.chan.clone();
-        let tell_end = |leg: &Leg| notice_end(&caller, leg, Status::Cancel.name(), Some(forward_shown(target)));
+        let tell_end =
+            |leg: &Leg| notice_end(&caller, leg, Status::Cancel.name(), Some(forward_shown(target)));
         self.call.log(Level::Verbose(3), &format!("{} is forwarded to {target}", entry.target));
         let redirecting = self.redirected(&entry.leg, target);
         let _ = left.with(|c| c.redirecting.from = redirecting.from.clone());
@@ -418,10 +438,7 @@ impl<'a> Ringing<'a> {
     }
     pub(crate) fn times(&self) -> Times {
         let until = |at: Instant| at.since(self.started);
-        Times {
-            ringing: self.ringing_at.map(until),
-            progress: self.progress_at.map(until),
-        }
+        Times { ringing: self.ringing_at.map(until), progress: self.progress_at.map(until) }
     }
 }
 

@@ -42,7 +42,11 @@ impl Sound {
     /// Tells the caller that it rings: by signalling before the answer, by a tone after it.
     pub(crate) fn ring(&mut self) {
         if self.caller.state() == ChanState::Up {
-            self.caller.core(|core| core.advance(self.caller.id(), Advance::Ringing));
+            // Whoever has sent it here is told that it rings, and, as it hears sound, that it was taken.
+            self.caller.core(|core| {
+                core.advance(self.caller.id(), Advance::Ringing);
+                core.advance(self.caller.id(), Advance::Connected);
+            });
             self.tone("ring");
         } else {
             self.caller.indicate(&Indication::Ringing);

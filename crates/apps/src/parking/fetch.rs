@@ -7,7 +7,7 @@ use call::{BridgeEnd, BridgeLimits, Chan, Leg, Level, Stop};
 use super::{LET_GO, lot_name};
 use crate::call_ctx::args;
 use crate::dial::after::note_peer;
-use crate::{Call, Flow, Outcome, features, pbx, transfer};
+use crate::{Call, Flow, Outcome, features, pbx};
 
 /// What is heard where nobody is parked.
 const NOBODY_SOUND: &str = "pbx-invalidpark";
@@ -70,9 +70,7 @@ async fn talk(call: &Call, leg: &Leg, lot: &LotSettings) -> Result<BridgeEnd, St
         }
         chan.play(&lot.courtesy_tone, "").await?;
     }
-    transfer::show(chan, parked).await;
-    transfer::show(parked, chan).await;
     chan.suit(parked.id());
     let parties = [(chan, Some(lot.rights()[0])), (parked, Some(lot.rights()[1]))];
-    Ok(features::converse(parties, BridgeLimits::default()).await)
+    Ok(features::converse(parties, BridgeLimits { introduces: true, ..BridgeLimits::default() }).await)
 }

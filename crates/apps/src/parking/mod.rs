@@ -122,6 +122,12 @@ fn lot_name(call: &Call, named: &str) -> String {
         .unwrap_or_else(|| call::parking::DEFAULT_LOT.to_owned())
 }
 
+/// The one who parks knows the space; watchers are told of that by the parking itself.
+fn note_space(call: &Call, space: u32) {
+    let var = dialplan::Var::named("PARKEDAT");
+    let _ = call.chan.with(|c| c.vars.set(var, &space.to_string(), dialplan::Inherit::Never));
+}
+
 /// Gives `parkee` a space on behalf of `by`, whose variables say which; the space, and its stay there.
 fn give_space(by: &Call, parkee: &Chan, asked: &Asked, parker: String) -> Result<(u32, Stay), String> {
     let lot = lot_name(by, &asked.lot);
@@ -159,7 +165,7 @@ async fn park(call: &Call, text: &str) -> Outcome {
         Ok(given) => given,
         Err(why) => return failed(call, &asked, &why).await,
     };
-    call.set("PARKEDAT", &space.to_string());
+    note_space(call, space);
     if transferer.is_none() && !asked.options.silent {
         // Who takes the place meanwhile does not want to hear it.
         for file in say::digits(&space.to_string()) {

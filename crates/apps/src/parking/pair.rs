@@ -77,7 +77,7 @@ fn begin(
         let given = give_space(&by, parkee.chan(), &asked, dial);
         match given {
             Ok((space, stay)) => {
-                by.set("PARKEDAT", &space.to_string());
+                super::note_space(&by, space);
                 wait(&own, parkee, stay);
                 // Who hangs up has heard enough.
                 let _ = say::play_all(&by, say::digits(&space.to_string()), "").await;

@@ -265,6 +265,10 @@ impl Core {
     /// A channel has sent whom it talks to elsewhere: it talks to nobody any more, and leaves first.
     pub fn leave_first(&mut self, id: ChannelId) {
         self.forget_peers(id);
+        self.goes_first(id);
+    }
+    /// A channel leaves its bridge before the other one, when that ends.
+    pub(crate) fn goes_first(&mut self, id: ChannelId) {
         let bridge = self.get(id).and_then(|channel| channel.bridge);
         if let Some(entry) = bridge.and_then(|bridge| self.bridge_mut(bridge)) {
             entry.leaves_first = Some(id);
@@ -413,6 +417,7 @@ impl Core {
             })
         });
         self.log_bridge(CelKind::BridgeEnter, bridge, id);
+        self.forget_transfer(id);
     }
     /// It waits there no more. The bridges of agents and of parking lots stay.
     pub fn hold_leave(&mut self, id: ChannelId) {

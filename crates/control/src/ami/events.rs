@@ -433,12 +433,11 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
                 .field("Exten", &second.location.exten)
                 .field("LocalOptimization", yes_no(*optimizes))
         }),
-        Notice::LocalOptimizationBegin { first, second, source, id } => {
-            Event::new("LocalOptimizationBegin").with(|m| {
+        Notice::LocalOptimizationBegin { first, second, source, id } => Event::new("LocalOptimizationBegin")
+            .with(|m| {
                 let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
                 channel(m, "Source", source).field("DestUniqueId", &second.uniqueid).field("Id", id)
-            })
-        }
+            }),
         Notice::LocalOptimizationEnd { first, second, id } => Event::new("LocalOptimizationEnd").with(|m| {
             let m = channel(channel(m, "LocalOne", first), "LocalTwo", second);
             // The field's servers say No whether it has come about or not.

@@ -226,8 +226,8 @@ fn a_local_channel_leaves_the_way_of_the_two_that_it_connects_once_both_talk() {
     let told = messages(&text);
     let of = |name: &str| told.iter().find(|message| field(message, "Event") == Some(name));
     let (begin, end) = (of("LocalOptimizationBegin").unwrap(), of("LocalOptimizationEnd").unwrap());
-    assert_eq!(field(begin, "SourceChannel").map(|name| name.starts_with("SIM/bob-")), Some(true));
-    assert_eq!((field(begin, "Id"), field(end, "Success")), (field(end, "Id"), Some("Yes")));
+    assert_eq!(field(begin, "SourceChannel").map(|name| name.starts_with("SIM/dan-")), Some(true));
+    assert_eq!((field(begin, "Id"), field(end, "Success")), (field(end, "Id"), Some("No")));
     let names = event_names(&text);
     let at = |name: &str| names.iter().position(|known| known == name).unwrap();
     assert!(at("LocalOptimizationBegin") < at("LocalOptimizationEnd"), "{names:?}");
