@@ -318,7 +318,14 @@ pub(crate) fn notice_ended_as(caller: &Chan, leg: ChannelId, status: &'static st
     caller.core(|core| {
         core.notice(|core| {
             let (caller, dest) = (core.snapshot(caller.id()), core.snapshot_now(leg)?);
-            Some(Notice::DialEnd { caller, dest, status, forward: None, dial_string: String::new() })
+            Some(Notice::DialEnd {
+                caller,
+                dest,
+                status,
+                forward: None,
+                forwarded: None,
+                dial_string: String::new(),
+            })
         });
     });
 }
