@@ -73,7 +73,10 @@ impl Env for Scope<'_> {
         if matches!(which, Builtin::Hint | Builtin::Hintname) {
             let at = self.call.here().location();
             if let Some((devices, name)) = self.call.hint_of(&at.context, &at.exten) {
-                out.push_str(if which == Builtin::Hint { &devices } else { &name });
+                match which == Builtin::Hint {
+                    true => out.push_str(&crate::hints::hint_text(&devices, &name)),
+                    false => out.push_str(&name),
+                }
             }
             return true;
         }

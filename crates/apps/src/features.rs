@@ -250,10 +250,12 @@ async fn apart<T>(
     one.core(|core| core.part_streams(one.id()));
     // Who is idle may end meanwhile; the bridge sees to that.
     let hears_music = idle.start_music(class).await.unwrap_or(false);
+    idle.core(|core| core.told_held(idle.id(), true));
     let done = story.await;
     if hears_music {
         idle.stop_music();
     }
+    idle.core(|core| core.told_held(idle.id(), false));
     let stays = |chan: &Chan| chan.check().is_ok() && chan.with(|c| !c.wanted) == Ok(true);
     if stays(one) && stays(idle) {
         one.core(|core| core.join_streams(one.id(), idle.id()));

@@ -350,7 +350,7 @@ impl Hints {
     fn read(&mut self, shard: &Rc<Shard>, program: Arc<Program>) {
         let before = std::mem::take(&mut self.rows);
         self.by_device.clear();
-        self.devices.clear();
+        let is_reloaded = std::mem::take(&mut shard.core.borrow_mut().reloaded_hints);
         // Hints belong to no call: their `${…}` see globals only.
         let nobody = Call::new(Chan::new(shard.clone(), ChannelId::new(u32::MAX, u32::MAX)));
         for (context, exten, hint) in program.hints() {
@@ -364,7 +364,9 @@ impl Hints {
                 HintRow { exten: exten.to_owned(), context: context.to_owned(), devices, presence, state };
             let known = before.iter().find(|old| (&old.exten, &old.context) == (&row.exten, &row.context));
             match known {
-                Some(old) if old.state != state => tell(&mut shard.core.borrow_mut(), &row),
+                Some(old) if old.state != state || is_reloaded && !row.exten.starts_with('_') => {
+                    tell(&mut shard.core.borrow_mut(), &row);
+                }
                 Some(_) => {}
                 None => tell_outward(&mut shard.core.borrow_mut(), &row),
             }
@@ -424,10 +426,10 @@ impl Hints {
         }
         let state = device_state(shard, &device);
         let is_local = key.starts_with("local/");
-        // Forgotten, so that names made up by callers do not pile up.
+        // Forgotten, so that names made up by callers do not pile up, and leave room for those that are known.
+        let room = if is_unknown(state) { DEVICES_MAX / 2 } else { DEVICES_MAX };
         let before = match () {
-            () if hinted.is_none() && (is_local || is_unknown(state)) => self.devices.remove(&key),
-            () if hinted.is_none() && self.devices.len() >= DEVICES_MAX => self.devices.remove(&key),
+            () if hinted.is_none() && (is_local || self.devices.len() >= room) => self.devices.remove(&key),
             () => self.devices.insert(key, state).or_else(|| state_before(&device)),
         };
         if before != Some(state) || is_local {

@@ -196,6 +196,13 @@ pub async fn run_hangup_extension(chan: &Chan, context: String) {
 impl Call {
     /// Stands at the channel's location, or where the field falls back to: `s`, then `s` of `default`.
     async fn begin(&self) {
+        let assigned = self.chan.with(|c| std::mem::take(&mut c.assigned)).unwrap_or_default();
+        for (function, value) in assigned {
+            if !self.assign(&function, &value) {
+                let line = format!("set_var: '{function}' cannot be written");
+                self.chan.log(Level::Warning, "pbx", &line);
+            }
+        }
         let at = self.chan.with(|c| c.location.clone()).unwrap_or_default();
         let exten = if at.exten.is_empty() { "s" } else { &at.exten };
         let mut place = Place::find(self, &at.context, exten, at.priority.max(1));

@@ -610,6 +610,76 @@ fn a_device_is_told_when_it_does_something_else_and_a_local_channel_at_each_step
     }
 }
 
+#[test]
+fn a_state_that_the_next_story_ends_is_told_and_each_hint_after_a_reload() {
+    let mut world = world(
+        "[default]\nexten => 100,hint,Custom:lamp\nexten => 1,1,Set(DEVICE_STATE(Custom:lamp)=RINGING)\n\
+         exten => 2,1,Set(DEVICE_STATE(Custom:lamp)=INUSE)\n",
+    );
+    world.watch();
+    let hints = std::rc::Rc::new(std::cell::RefCell::new(apps::hints::Hints::default()));
+    let shard = world.shard.clone();
+    hints.borrow_mut().update(&shard);
+    let (lamps, seen) = (hints.clone(), std::rc::Rc::downgrade(&shard));
+    shard.set_lamps(std::rc::Rc::new(move || lamps.borrow_mut().update(&seen.upgrade().unwrap())));
+    call(&mut world, "1", &[]);
+    call(&mut world, "2", &[]);
+    world.run();
+    hints.borrow_mut().update(&shard);
+    let told = |notices: &[Notice]| {
+        let state = |notice: &Notice| match notice {
+            Notice::ExtensionStatus { exten, state, .. } => Some(format!("{exten} {}", state.name())),
+            Notice::DeviceStateChange { device, state } => Some(format!("{device} {state}")),
+            _ => None,
+        };
+        notices.iter().filter_map(state).collect::<Vec<_>>()
+    };
+    let both = ["Custom:lamp RINGING", "100 RINGING", "Custom:lamp INUSE", "100 INUSE"];
+    let rest = std::mem::take(&mut shard.core.borrow_mut().notices);
+    assert_eq!([told(&world.notices), told(&rest)].concat(), both);
+    for (is_reload, more) in [(false, &[][..]), (true, &["100 INUSE"])] {
+        let program = (*shard.core.borrow().program).clone();
+        shard.core.borrow_mut().program = std::sync::Arc::new(program);
+        shard.core.borrow_mut().reloaded_hints = is_reload;
+        shard.core.borrow_mut().touched_devices.push("Custom:lamp".to_owned());
+        hints.borrow_mut().update(&shard);
+        let notices = std::mem::take(&mut shard.core.borrow_mut().notices);
+        assert_eq!(told(&notices), more, "reload: {is_reload}");
+    }
+}
+
+#[test]
+fn a_caller_who_is_turned_away_is_busy_before_he_is_gone() {
+    for (steps, state) in [
+        ("Busy()", Some(call::ChanState::Busy)),
+        ("Congestion(1)", Some(call::ChanState::Busy)),
+        ("Set(DIALSTATUS=BUSY)", Some(call::ChanState::Busy)),
+        ("Set(DIALSTATUS=CHANUNAVAIL)", Some(call::ChanState::Busy)),
+        ("Set(DIALSTATUS=NOANSWER)", None),
+        ("Hangup(17)", None),
+        ("Answer()\n same => n,Busy(1)", Some(call::ChanState::Up)),
+    ] {
+        let world = run(&format!("[default]\nexten => 1,1,{steps}\n"), "1", &[]);
+        let states = world.notices.iter().filter_map(|notice| match notice {
+            Notice::NewState(channel) => Some(channel.state),
+            _ => None,
+        });
+        assert_eq!(states.last(), state, "{steps}");
+    }
+}
+
+#[test]
+fn functions_of_set_var_are_written_before_the_dialplan_begins() {
+    let mut world = world("[default]\nexten => 1,1,NoOp(${CHANNEL(language)} ${CDR(userfield)})\n");
+    world.watch();
+    let id = call(&mut world, "1", &[]);
+    let assigned = [("CHANNEL(language)", "de"), ("CDR(userfield)", "trunk"), ("NOSUCH(x)", "1")];
+    let assigned = assigned.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    world.shard.core.borrow_mut().get_mut(id).unwrap().assigned = assigned.to_vec();
+    world.run();
+    assert_eq!(noted(&world), ["de trunk"]);
+}
+
 /// How often watchers were told of a device.
 fn states_of(shard: &std::rc::Rc<call::Shard>, device: &str) -> usize {
     let core = shard.core.borrow();

@@ -99,6 +99,7 @@ impl Agent {
         match self.login.as_ref().map(|login| (login.phase, login.leaves)) {
             None => DeviceState::Unavailable,
             Some((AgentPhase::Ready, false)) => DeviceState::NotInUse,
+            Some((AgentPhase::Ready, true)) => DeviceState::Unavailable,
             Some(_) => DeviceState::InUse,
         }
     }
@@ -196,7 +197,6 @@ impl Core {
         if let Some(channel) = self.get_mut(channel) {
             channel.agent = Some(id.into());
         }
-        self.touch_agent(id);
         self.tell_agent(id, channel, AgentChange::Login);
         Ok(false)
     }

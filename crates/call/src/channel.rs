@@ -386,6 +386,10 @@ pub struct Channel {
     pub outgoing: bool,
     /// Held by its user.
     pub held: bool,
+    /// Functions that are written before its dialplan begins, with their values (`set_var`).
+    pub assigned: Vec<(String, String)>,
+    /// Its user was told that the other party holds it.
+    pub told_held: bool,
     /// How often a call may still be sent on from here: each channel that is called for another has one less
     /// (`CHANNEL(max_forwards)`).
     pub forwards: i32,

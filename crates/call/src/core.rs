@@ -98,6 +98,10 @@ pub struct Core {
     pub custom_changes: Vec<(String, crate::DeviceState)>,
     /// While an earlier change of a custom device is told: what the device did then.
     pub custom_then: Option<(String, crate::DeviceState)>,
+    /// The dialplan was read anew, and watchers of the manager are told of every hint.
+    pub reloaded_hints: bool,
+    /// A called phone rings, and the story of whoever calls it has not heard so.
+    pub rings_unheard: bool,
     /// What is watched from outside: extensions with hints, mailboxes.
     pub board: crate::Board,
     /// Numbers whose call forward or do-not-disturb has changed.
@@ -230,6 +234,8 @@ impl Core {
             touched_devices: Vec::new(),
             custom_changes: Vec::new(),
             custom_then: None,
+            reloaded_hints: false,
+            rings_unheard: false,
             board: Default::default(),
             switches: crate::Switches::default(),
             others: Default::default(),

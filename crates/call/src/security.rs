@@ -30,6 +30,8 @@ pub struct Attempt {
     pub remote: String,
     /// What was asked of it: the nonce; of `FailedACL` what refused it; empty without one.
     pub challenge: String,
+    /// What was answered to `challenge`, of `ChallengeResponseFailed`.
+    pub response: String,
     /// What was wanted, of `RequestNotAllowed` and `RequestBadFormat`: `Action: Ping`.
     pub request: String,
     /// When its session began to be somebody's, microseconds since the epoch; 0 of one that is nobody's. None where there
@@ -46,6 +48,15 @@ impl Attempt {
     pub fn is_good(&self) -> bool {
         matches!(self.event, "SuccessfulAuth" | "ChallengeSent" | "AddressUnbanned")
     }
+    /// Whether it has a field although nothing stands there.
+    fn always_has(&self, field: &str) -> bool {
+        match self.event {
+            _ if matches!(field, "AccountID" | "SessionID") => true,
+            "ChallengeSent" => field == "Challenge",
+            "ChallengeResponseFailed" => matches!(field, "Challenge" | "Response" | "ExpectedResponse"),
+            _ => false,
+        }
+    }
     /// Its fields in the order and with the names of the field's events, those that are there.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let severity = if self.is_good() { "Informational" } else { "Error" };
@@ -55,7 +66,6 @@ impl Attempt {
             ("SuccessfulAuth", _) => "1",
             _ => "",
         };
-        let is_sent = self.event == "ChallengeSent";
         let version = if (self.event, self.service) == ("InvalidPassword", "AMI") { "2" } else { "1" };
         let account = ("AccountID", self.account.as_str());
         // Who said what nobody understands is told last.
@@ -73,6 +83,9 @@ impl Attempt {
             Some(("LocalAddress", &self.local)),
             Some(("RemoteAddress", &self.remote)),
             Some((if self.event == "FailedACL" { "ACLName" } else { "Challenge" }, &self.challenge)),
+            Some(("Response", &self.response)),
+            // Nobody is told what would have been right.
+            Some(("ExpectedResponse", "")),
             Some(("UsingPassword", password)),
             Some(("RequestType", &self.request)),
             Some(("SessionTV", &self.since_time)),
@@ -80,9 +93,7 @@ impl Attempt {
         ]
         .into_iter()
         .flatten()
-        .filter(move |(name, value)| {
-            !value.is_empty() || matches!(*name, "AccountID" | "SessionID") || is_sent && *name == "Challenge"
-        })
+        .filter(|(name, value)| !value.is_empty() || self.always_has(name))
     }
 }
 
@@ -231,8 +242,8 @@ impl Core {
         let mut attempt = attempt(self);
         attempt.time = self.event_time();
         attempt.since_time = attempt.since.map(|micros| self.time_text(micros)).unwrap_or_default();
-        for text in [&mut attempt.account, &mut attempt.session, &mut attempt.challenge, &mut attempt.request]
-        {
+        let Attempt { account, session, challenge, response, request, .. } = &mut attempt;
+        for text in [account, session, challenge, response, request] {
             *text = shown(text);
         }
         if logged {

@@ -23,7 +23,11 @@ pub struct Shard {
     pub interception: Cell<Interception>,
     techs: RefCell<Vec<Rc<RefCell<dyn Tech>>>>,
     pub(crate) exec: RefCell<Executor>,
+    lamps: RefCell<Option<Lamps>>,
 }
+
+/// Looks at the devices that were touched ([`Core::touched_devices`]) and tells of them.
+pub type Lamps = Rc<dyn Fn()>;
 
 /// How often one call is sent on before it counts as going in a circle (the field's default of `CHANNEL(max_forwards)`).
 pub const FORWARDS: i32 = 20;
@@ -36,7 +40,19 @@ impl Shard {
             interception: Cell::new(|_, _| None),
             techs: RefCell::default(),
             exec: RefCell::default(),
+            lamps: RefCell::default(),
         })
+    }
+    /// Has devices looked at between two stories, so that each state is told although the next story ends it.
+    pub fn set_lamps(&self, lamps: Lamps) {
+        *self.lamps.borrow_mut() = Some(lamps);
+    }
+    fn look_at_devices(&self) {
+        if self.core.borrow().touched_devices.is_empty() {
+            return;
+        }
+        let lamps = self.lamps.borrow().clone();
+        lamps.into_iter().for_each(|lamps| lamps());
     }
     /// Adds a technology; the index goes into [`NewChannel::tech`](crate::NewChannel::tech).
     pub fn add_tech(&self, tech: Rc<RefCell<dyn Tech>>) -> usize {
@@ -124,11 +140,16 @@ impl Shard {
                         channel.is_told_ringing = true;
                     }
                     core.advance(id, Advance::Ringing);
-                    core.touch_device(id);
+                    core.touch_caller(id);
                 }
-                Indication::Progress => core.advance(id, Advance::Early),
+                Indication::Progress => {
+                    core.advance(id, Advance::Early);
+                    core.touch_caller(id);
+                }
                 Indication::Hold if core.catches_hold(id, true) => return,
                 Indication::Unhold if core.catches_hold(id, false) => return,
+                Indication::Hold => core.told_held(id, true),
+                Indication::Unhold => core.told_held(id, false),
                 _ => {}
             }
         }
@@ -179,6 +200,7 @@ impl Shard {
         {
             let mut core = self.core.borrow_mut();
             core.now = now;
+            core.rings_unheard = false;
             let paused = std::mem::take(&mut core.paused);
             core.woken.extend(paused);
             core.queues_due();
@@ -196,6 +218,7 @@ impl Shard {
     /// Lets those stories run that have been woken.
     pub(crate) fn poll_ready(&self) {
         for _ in 0..POLLS_PER_TURN {
+            self.look_at_devices();
             self.hand_over_wakes();
             let Some((id, story)) = self.exec.borrow_mut().take_ready() else { break };
             self.poll(id, story);

@@ -275,6 +275,8 @@ impl Engine {
                 }
             }
             core.program = program;
+            core.reloaded_hints =
+                matches!(module.as_str(), "" | "All" | "pbx_config" | "pbx_config.so" | "dialplan");
             core.log(Level::Notice, "reload", "the configuration was read again and taken");
             core.notice(|_| is_told.then_some(Notice::Reload { module, status: 0 }));
         }

@@ -256,6 +256,7 @@ impl Engine {
         let (registrations, restored) =
             Registrations::open(&folders.astdbdir, &mut sip.borrow_mut(), rows.is_some(), clocks)
                 .map_err(|why| part("the journal of registrations", why, "make astdbdir writable"))?;
+        sip.borrow_mut().starts_at(clocks.now);
         if let Some(contacts) = &mut contacts {
             contacts.set_first(registrations.is_new);
             contacts.agree(&mut sip.borrow_mut(), &registrations, clocks);
@@ -276,6 +277,7 @@ impl Engine {
 
         let socket = options.socket.unwrap_or_else(|| snapshot.asterisk.control_socket());
         let site = site(&snapshot, &shard, (&sip, &iax), &media, &sounds, (log, sender), clocks);
+        light_between_stories(&site);
         site.translation.set_coded(coders.coded());
         *site.external.borrow_mut() = externals.lines();
         *site.iax_sight.borrow_mut() = iax_sockets.sight(&shard);
@@ -513,6 +515,18 @@ pub(crate) fn iax_bind_line(error: &BindError) -> String {
         error.addr,
         error.remedy()
     )
+}
+
+/// Devices that were touched are looked at between two stories: what the first has begun and the next ends is told.
+fn light_between_stories(site: &Rc<Site>) {
+    let weak = Rc::downgrade(site);
+    site.shard.set_lamps(Rc::new(move || {
+        if let Some(site) = weak.upgrade()
+            && let Ok(mut hints) = site.hints.try_borrow_mut()
+        {
+            hints.update(&site.shard);
+        }
+    }));
 }
 
 /// A bind of iax.conf that cannot be.

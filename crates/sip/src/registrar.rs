@@ -36,6 +36,8 @@ pub struct Rules {
     pub maximum_expiration: u32,
     /// Keep the Path of a request (RFC 3327).
     pub support_path: bool,
+    /// Contacts are kept as where they came from (`rewrite_contact`).
+    pub rewrites: bool,
 }
 
 impl Rules {
@@ -61,6 +63,7 @@ impl Default for Rules {
             default_expiration: 3600,
             maximum_expiration: 7200,
             support_path: false,
+            rewrites: false,
         }
     }
 }
@@ -68,7 +71,8 @@ impl Default for Rules {
 /// One place where an address of record can be reached. Plain data, so that a store can keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Contact URI as the phone sent it.
+    /// Contact URI as the phone sent it; where it is rewritten, with the far end of its flow in the place of its host, and
+    /// the host that it had in [`ORIGINAL_HOST`].
     pub uri: Vec<u8>,
     /// Preference in thousandths; 1000 when none was given.
     pub q: u16,
@@ -96,6 +100,29 @@ pub struct Binding {
 /// Largest `reg-id` (RFC 5626 §4.2).
 const REG_ID_MAX: u32 = 0x7FFF_FFFF;
 
+/// The parameter of a rewritten contact that keeps where it said to be. Phones never see it.
+const ORIGINAL_HOST: &[u8] = b";x-ast-orig-host=";
+
+/// A contact at the far end of the flow by which it came.
+fn located(uri: &Uri<'_>, source: Flow) -> Vec<u8> {
+    let mut out = crate::dialog::relocated(uri.as_bytes(), source).into_vec();
+    let is_there = uri.host.ip().is_some_and(|ip| ip.to_canonical() == source.remote.ip().to_canonical());
+    if !is_there {
+        out.extend_from_slice(ORIGINAL_HOST);
+        out.extend_from_slice(uri.host.as_bytes());
+        out.extend(uri.port.map(|port| format!(":{port}")).unwrap_or_default().into_bytes());
+    }
+    out
+}
+
+/// A stored contact as it is told: without what only we know.
+pub fn told_uri(uri: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    let Some(start) = memchr::memmem::find(uri, ORIGINAL_HOST) else { return uri.into() };
+    let (head, tail) = uri.split_at(start);
+    let end = tail.iter().skip(1).position(|byte| *byte == b';').map_or(tail.len(), |at| at + 1);
+    [head, tail.get(end..).unwrap_or_default()].concat().into()
+}
+
 /// Whether two bindings are one: by instance and flow when both name them (RFC 5626 §6), so that a phone may have several
 /// flows with one Contact; else by instance, or by what the contacts are called.
 fn is_same(
@@ -114,7 +141,10 @@ impl Binding {
     }
 
     fn is(&self, item: &Item<'_>) -> bool {
-        let same_uri = || Uri::parse(&self.uri).is_some_and(|uri| uri.matches(&item.addr.uri));
+        let same_uri = || {
+            Uri::parse(&self.uri).is_some_and(|uri| uri.matches(&item.addr.uri))
+                || located(&item.addr.uri, self.source) == self.uri
+        };
         is_same(self.flow_name(), (item.instance.as_deref(), item.reg_id), same_uri)
     }
 
@@ -122,7 +152,7 @@ impl Binding {
     pub fn contact(&self, now: Instant) -> Vec<u8> {
         // Whole seconds that are surely left: who counts them down is back in time.
         let left = self.expires_at.since(now).as_millis().div_ceil(1000).saturating_sub(1).max(1);
-        let mut value = [b"<", self.uri.as_slice(), b">"].concat();
+        let mut value = [b"<", told_uri(&self.uri).as_ref(), b">"].concat();
         // What would end a quoted string is nothing that an instance is named by (a URN).
         let is_plain =
             |id: &&Vec<u8>| id.iter().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(byte));
@@ -443,8 +473,12 @@ fn bind(
 ) -> Option<Binding> {
     let bounded = |bytes: &[u8]| bytes.get(..bytes.len().min(FIELD_BYTES_MAX)).unwrap_or_default().to_vec();
     let path = request.values(HeaderName::Path).filter(|_| rules.support_path).map(bounded);
+    let uri = match rules.rewrites {
+        true => located(&item.addr.uri, source),
+        false => item.addr.uri.as_bytes().to_vec(),
+    };
     Some(Binding {
-        uri: item.addr.uri.as_bytes().to_vec(),
+        uri,
         q: item.addr.q().unwrap_or(1000),
         call_id: bounded(request.call_id()?),
         cseq: request.cseq()?.number,

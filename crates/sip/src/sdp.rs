@@ -12,7 +12,7 @@ use crate::header::lex::{is_token, number, split_once, trim};
 use crate::uri::parse_ip;
 
 mod answer;
-mod crypto;
+pub(crate) mod crypto;
 mod fault;
 mod fax;
 mod local;

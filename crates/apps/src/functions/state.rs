@@ -71,7 +71,10 @@ pub(super) fn read_hint(call: &Call, text: &str, out: &mut String) -> Read {
     let parts = args::split(text);
     let (exten, context) = exten_at(call, args::nth(&parts, 0));
     if let Some((devices, name)) = call.hint_of(&context, &exten) {
-        out.push_str(if args::nth(&parts, 1).contains('n') { &name } else { &devices });
+        match args::nth(&parts, 1).contains('n') {
+            true => out.push_str(&name),
+            false => out.push_str(&crate::hints::hint_text(&devices, &name)),
+        }
     }
     Ok(())
 }

@@ -206,6 +206,14 @@ impl Core {
     pub fn bridge_around(&self, id: ChannelId) -> Option<BridgeSnapshot> {
         self.bridge_snapshot(self.get(id)?.bridge?)
     }
+    /// A party's media was agreed upon anew: all in its bridge are told whom they talk to, once more when the format is another,
+    /// as the bridge is made anew for it. Hold and its end tell it by themselves.
+    pub fn media_renewed(&mut self, id: ChannelId, is_hold: bool, is_other_format: bool) {
+        let Some(bridge) = self.get(id).and_then(|channel| channel.bridge) else { return };
+        for _ in 0..usize::from(!is_hold) + 2 * usize::from(is_other_format) {
+            self.tell_peers(bridge);
+        }
+    }
     pub(super) fn tell_peers(&mut self, bridge: BridgeId) {
         let Some(entry) = self.bridge_mut(bridge) else { return };
         let all = entry.all();

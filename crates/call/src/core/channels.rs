@@ -112,6 +112,8 @@ impl Core {
             has_pbx: false,
             outgoing: new.outgoing,
             held: false,
+            told_held: false,
+            assigned: Vec::new(),
             forwards: crate::FORWARDS,
             hops: None,
             created: self.now,

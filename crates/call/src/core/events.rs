@@ -15,6 +15,7 @@ impl Core {
         let Some(channel) = self.get_mut(id).filter(|c| c.state != state) else { return };
         channel.state = state;
         let seen = channel.seen.take();
+        self.rings_unheard |= state == ChanState::Ringing;
         self.notice_of(id, Notice::NewState);
         self.tell_changes(id, seen);
         self.touch_device(id);
@@ -99,6 +100,12 @@ impl Core {
             false => Notice::Unhold(channel),
         });
         true
+    }
+    /// Whether a channel's side is told that it is held; its device is on hold meanwhile.
+    pub fn told_held(&mut self, id: ChannelId, holds: bool) {
+        let Some(channel) = self.get_mut(id).filter(|channel| channel.told_held != holds) else { return };
+        channel.told_held = holds;
+        self.touch_device(id);
     }
     /// Whatever a channel has held is held no more, because it sends it elsewhere; that is told whether it held it or not.
     pub fn end_hold(&mut self, id: ChannelId) {

@@ -125,6 +125,13 @@ impl Core {
             self.touch_device(member);
         }
     }
+    /// Whoever calls is told how far his call is: his device is looked at. Of Local channels, each half of which is told of
+    /// anyway, nothing has changed.
+    pub(crate) fn touch_caller(&mut self, id: ChannelId) {
+        if self.get(id).is_some_and(|channel| !channel.is_local()) {
+            self.touch_device(id);
+        }
+    }
     pub(crate) fn touch_device(&mut self, id: ChannelId) {
         let Some(channel) = self.get(id) else { return };
         let device = channel.name.rsplit_once('-').map_or(&*channel.name, |(device, _)| device).to_owned();

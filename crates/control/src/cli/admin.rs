@@ -393,7 +393,10 @@ impl Cli {
             let mut out = format!(
                 "HTTP Server Status:\nPrefix: {}\nServer: {}\n",
                 clean(&http.prefix),
-                clean(&http.servername)
+                match http.servername.as_str() {
+                    "Asterisk" => crate::VERSION.split(" (").next().unwrap_or_default().replace(' ', "/"),
+                    named => clean(named).into_owned(),
+                }
             );
             match &plain {
                 Some(bind) => drop(writeln!(out, "Server Enabled and Bound to {bind}\n")),
@@ -607,9 +610,11 @@ impl Cli {
             for (name, said) in &rows {
                 let (state, subtype, message) =
                     (said.state.name(), clean(&said.subtype), clean(&said.message));
+                let coded = "No";
                 let _ = writeln!(
                     out,
-                    "--- Name: '{}'\n --- State: '{state}'\n --- Subtype: '{subtype}'\n --- Message: '{message}'\n---",
+                    "--- Name: '{}'\n --- State: '{state}'\n --- Subtype: '{subtype}'\n --- Message: '{message}'\n \
+                     --- Base64 Encoded: '{coded}'\n---",
                     clean(name)
                 );
             }

@@ -254,7 +254,7 @@ impl Cli {
                     );
                     let _ = writeln!(out, "\tFormat: {}", clean(&class.format));
                 } else if class.mode != Mode::Playlist {
-                    let _ = writeln!(out, "\tDirectory: {}", class.folder(data_dir).display());
+                    let _ = writeln!(out, "\tDirectory: {}", class.directory.display());
                 }
                 let loaded = self.loaded(name);
                 if !loaded.is_empty() {

@@ -225,7 +225,7 @@ pub(super) fn matches_of(identify: &Identify) -> Vec<String> {
 }
 
 /// How far the rule below `ParameterValue` goes.
-const PARAMETER_VALUE: usize = 24;
+const PARAMETER_VALUE: usize = 23;
 
 pub(super) fn parameters(options: &[(&'static str, String)], out: &mut String) {
     let width = options.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max("ParameterName".len());

@@ -660,6 +660,9 @@ impl SipDriver {
             self.with_stack(core, |stack, now, out| stack.respond(request, &answer, now, out)).ok();
             return;
         }
+        let format = |leg: &super::Leg| Some(leg.media.agreed()?.primary()?.format);
+        let state = |driver: &Self| driver.legs.get(handle).map(|leg| (leg.channel, leg.held, format(leg)));
+        let before = state(self);
         let Some(leg) = self.legs.get_mut(handle) else { return };
         if let Some(fax) = fax.filter(|_| foreign.is_none()) {
             return self.fax_offered(core, handle, request, message, fax);
@@ -700,6 +703,9 @@ impl SipDriver {
         if let Some(agreed) = agreed {
             self.agreed(core, handle, &agreed);
             self.has_chosen(core, handle);
+            if let (Some(before), Some(after)) = (before, state(self)) {
+                core.media_renewed(after.0, before.1 != after.1, before.2 != after.2);
+            }
         }
         self.unsettle(handle);
         if timed {

@@ -77,7 +77,7 @@ impl SipDriver {
                 incoming.proved = has_proved;
                 if let Some(user) = user {
                     core.bans.succeeded(source.remote.ip(), &user);
-                    self.tell_attempt(core, incoming, "SuccessfulAuth", Some(&endpoint), &[]);
+                    self.tell_attempt(core, incoming, "SuccessfulAuth", Some(&endpoint), "");
                 }
                 let length = incoming.message.bytes().len();
                 let has_room = has_proved || self.unproved.admit(source.remote.ip(), length, core.now);
@@ -87,14 +87,13 @@ impl SipDriver {
                 let has_tried = guess.is_some() || astray.is_some();
                 let presence = if has_tried { Presence::Shown } else { Presence::Claimed };
                 let is_told = core.tells_of(source.remote.ip(), presence);
-                let event = match endpoint {
-                    _ if guess.is_none() => "ChallengeSent",
-                    Some(_) => "ChallengeResponseFailed",
-                    None => "InvalidAccountID",
-                };
+                let event = if guess.is_some() { "ChallengeResponseFailed" } else { "ChallengeSent" };
                 self.count_stranger(core, incoming, endpoint.is_some(), is_told && guess.is_none());
+                if is_told && endpoint.is_none() {
+                    self.tell_attempt(core, incoming, "InvalidAccountID", None, "");
+                }
                 if is_told {
-                    self.tell_attempt(core, incoming, event, endpoint.as_deref(), &values);
+                    self.tell_attempt(core, incoming, event, endpoint.as_deref(), "");
                 }
                 // One without credentials is the normal first try.
                 if is_told && incoming.message.view().has(HeaderName::Authorization) {
@@ -169,7 +168,6 @@ impl SipDriver {
         let (from, patience) = (incoming.source.remote.ip(), self.config.patience);
         let count = self.strangers.comes(from, is_endpoint, patience, core.now);
         let Some(count) = count.filter(|_| is_told) else { return };
-        self.tell_attempt(core, incoming, "InvalidAccountID", None, &[]);
         // Once a period is enough for people.
         if count == patience.count.max(1) {
             let message = incoming.message.view();
@@ -259,7 +257,7 @@ impl SipDriver {
         incoming: &Incoming,
         event: &'static str,
         endpoint: Option<&Endpoint>,
-        challenge: &[String],
+        acl: &str,
     ) {
         core.tell_attempt(|_| {
             let message = incoming.message.view();
@@ -268,12 +266,16 @@ impl SipDriver {
             let transport =
                 bind.map_or_else(String::new, |bind| format!("{:?}", bind.protocol).to_uppercase());
             let credentials = message.headers(HeaderName::Authorization).find_map(Credentials::parse);
-            let account = match (endpoint, &credentials) {
-                (Some(endpoint), _) => endpoint.name.to_string(),
-                (None, Some(credentials)) => String::from_utf8_lossy(&credentials.user()).into_owned(),
-                (None, None) => "<unknown>".to_owned(),
+            // What nobody's name is stands in the event that says so, and in no other.
+            let account = match endpoint {
+                Some(endpoint) => endpoint.name.to_string(),
+                None if event == "InvalidAccountID" => {
+                    message.from().map(|from| identity::text(&from.uri.user_decoded())).unwrap_or_default()
+                }
+                None => "<unknown>".to_owned(),
             };
-            let nonce = |value: &String| Some(value.split_once("nonce=\"")?.1.split('"').next()?.to_owned());
+            let answered = credentials.filter(|_| event == "ChallengeResponseFailed");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             Attempt {
                 event,
                 service: "PJSIP",
@@ -281,12 +283,8 @@ impl SipDriver {
                 session: identity::text(message.call_id().unwrap_or_default()),
                 local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
                 remote: security::address(&transport, source.remote),
-                challenge: match event {
-                    // What was asked is in the message; the field's server leaves it out here.
-                    "ChallengeSent" => String::new(),
-                    "FailedACL" => challenge.first().cloned().unwrap_or_default(),
-                    _ => challenge.first().and_then(nonce).unwrap_or_default(),
-                },
+                challenge: answered.as_ref().map_or_else(|| acl.to_owned(), |answered| text(answered.nonce)),
+                response: answered.as_ref().map(|answered| text(answered.response())).unwrap_or_default(),
                 ..Attempt::default()
             }
         });
@@ -702,12 +700,13 @@ pub(crate) fn set_own_variables(core: &mut Core, channel: ChannelId, endpoint: &
                 let said = call::PartyId::parse(value);
                 (entry.caller.name, entry.caller.number) = (said.name, said.number);
             }
+            // Whoever runs its dialplan knows what they do.
+            function if function.contains('(') => entry.assigned.push((name.clone(), value.clone())),
             _ => {}
         }
     }
-    for (name, value) in
-        endpoint.set_var.iter().filter(|(name, _)| !name.to_ascii_lowercase().starts_with("callerid("))
-    {
+    let is_plain = |name: &str| !name.contains('(');
+    for (name, value) in endpoint.set_var.iter().filter(|(name, _)| is_plain(name)) {
         core.set_variable(channel, name, value);
     }
 }

@@ -262,6 +262,10 @@ impl SipDriver {
         driver.configure(config, Instant::ZERO);
         driver
     }
+    /// The process begins to turn: what is spread over its first moments is counted from here.
+    pub fn starts_at(&mut self, now: Instant) {
+        self.qualify.configure(&self.config, &self.registrations, now);
+    }
     /// The index that [`Shard::add_tech`](call::Shard::add_tech) gave this driver.
     pub fn set_tech_index(&mut self, index: usize) {
         self.tech_index = index;

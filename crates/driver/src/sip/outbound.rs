@@ -168,7 +168,7 @@ impl SipDriver {
         aor: &str,
         binding: &super::Binding,
     ) -> Option<Route> {
-        let text = core::str::from_utf8(&binding.uri).ok()?.to_owned();
+        let text = core::str::from_utf8(&::sip::registrar::told_uri(&binding.uri)).ok()?.to_owned();
         let bound = Bound::of(aor, binding);
         let source = self.ways.inward(&self.config, &mut self.stack, binding.source);
         let routes: Vec<String> =

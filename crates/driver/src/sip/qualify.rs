@@ -104,9 +104,13 @@ impl Qualify {
         self.contacts
             .insert(key.clone(), State { reachable, generation: self.generation, ..State::default() });
         if asked {
-            let span = if config.initial_qualify.is_zero() { SPREAD } else { config.initial_qualify };
+            // Who starts together with us has half of it to be there.
+            let (least, span) = match config.initial_qualify.is_zero() {
+                true => (SPREAD / 2, SPREAD / 2),
+                false => (Duration::ZERO, config.initial_qualify),
+            };
             let spread = span * (self.generation.wrapping_mul(37) % SPREAD_STEPS) / SPREAD_STEPS;
-            self.due.push(Reverse((now + spread, self.generation, key)));
+            self.due.push(Reverse((now + least + spread, self.generation, key)));
         }
     }
     pub(crate) fn remove(&mut self, aor: &str, uri: &[u8]) {

@@ -74,6 +74,7 @@ fn rules(aor: &Aor) -> Rules {
         default_expiration: aor.default_expiration,
         maximum_expiration: aor.maximum_expiration,
         support_path: aor.support_path,
+        rewrites: false,
     }
 }
 
@@ -176,7 +177,7 @@ impl SipDriver {
         let source = super::ways::outward(incoming.source);
         let outcome = self.registrations.registrar.register(
             &aor.name,
-            &rules(aor),
+            &Rules { rewrites: endpoint.rewrite_contact, ..rules(aor) },
             (&message, source),
             &|binding| qualify.is_unreachable(&aor.name, &binding.uri),
             core.now,
@@ -223,7 +224,7 @@ impl SipDriver {
                     Refusal::OutOfOrder | Refusal::Full => "",
                 };
                 if !why.is_empty() {
-                    self.tell_attempt(core, &incoming, "FailedACL", Some(&endpoint), &[why.to_owned()]);
+                    self.tell_attempt(core, &incoming, "FailedACL", Some(&endpoint), why);
                 }
                 self.refuse(&incoming, &Answer::new(refusal.status()));
             }

@@ -305,6 +305,7 @@ pub(super) fn options(endpoint: &super::Endpoint) -> Vec<(&'static str, String)>
     let rest: Vec<_> = SHOWN.iter().filter(|(name, _)| !known.contains(name)).collect();
     all.extend(rest.into_iter().map(|(name, value)| (*name, (*value).to_owned())));
     all.sort_by_key(|(name, _)| *name);
+    all.dedup_by_key(|(name, _)| *name);
     all
 }
 

@@ -193,7 +193,7 @@ impl Tech for SipDriver {
         for leg in self.legs.of_endpoint(&endpoint.name) {
             use call::ChanState;
             match core.get(leg.channel).map(|c| c.state) {
-                Some(_) if core.is_on_hold(leg.channel) => held += 1,
+                Some(_) if core.is_on_hold(leg.channel) || is_told_held(core, leg.channel) => held += 1,
                 Some(ChanState::Ringing) => ringing += 1,
                 // It is called and does not ring yet: the phone is as free as before.
                 Some(ChanState::Down) if leg.stage == Stage::Calling => down += 1,
@@ -536,4 +536,9 @@ impl SipDriver {
         }
         dial.join("&")
     }
+}
+
+/// Whether whoever is on this channel was told to wait: by a bridge, a program or a feature.
+fn is_told_held(core: &Core, channel: ChannelId) -> bool {
+    core.get(channel).is_some_and(|channel| channel.told_held)
 }

@@ -75,7 +75,17 @@ fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
     for (case, user, password, events) in [
         ("the password", "alice", crate::lab::SECRET, &["ChallengeSent alice", "SuccessfulAuth alice"][..]),
         ("a wrong password", "alice", "guess", &["ChallengeSent alice", "ChallengeResponseFailed alice"]),
-        ("a name that nobody has", "carol", "guess", &["ChallengeSent <unknown>", "InvalidAccountID carol"]),
+        (
+            "a name that nobody has",
+            "carol",
+            "guess",
+            &[
+                "InvalidAccountID carol",
+                "ChallengeSent <unknown>",
+                "InvalidAccountID carol",
+                "ChallengeResponseFailed <unknown>",
+            ],
+        ),
     ] {
         let mut lab = Lab::new(site());
         lab.world.watch();
@@ -110,10 +120,19 @@ fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
                 "{line}"
             );
             assert!(!line.contains(password), "{line}");
-            // That one was asked is told without what was asked.
-            let nonce = line.split_once("Challenge=\"").map(|(_, rest)| rest.len() > 16);
-            let expected = (attempt.event != "SuccessfulAuth").then_some(attempt.event != "ChallengeSent");
+            // Nobody is told a nonce before somebody has answered it, and never what the answer should have been.
+            let nonce = line.split_once("Challenge=\"").map(|(_, rest)| !rest.starts_with('"'));
+            let (expected, answered) = match attempt.event {
+                "ChallengeSent" => (Some(false), false),
+                "ChallengeResponseFailed" => (Some(true), true),
+                _ => (None, false),
+            };
             assert_eq!(nonce, expected, "{line}");
+            assert_eq!(
+                line.contains("Response=\"") && line.ends_with("ExpectedResponse=\"\""),
+                answered,
+                "{line}"
+            );
         }
         let notices = lab.world.log(call::Level::Notice).len();
         assert_eq!(notices, usize::from(case != "the password"), "{case}: what fail2ban matches");
@@ -121,7 +140,7 @@ fn each_attempt_to_get_in_is_a_line_of_the_security_log_and_an_event() {
 }
 
 #[test]
-fn an_address_whose_requests_are_of_no_endpoint_is_reported_when_they_are_many() {
+fn requests_of_no_endpoint_are_told_one_by_one_and_noticed_when_they_are_many() {
     let mut lab = Lab::new(site());
     lab.world.watch();
     let ask = |lab: &mut Lab, user: &str, times: usize| -> Vec<String> {
@@ -138,15 +157,16 @@ fn an_address_whose_requests_are_of_no_endpoint_is_reported_when_they_are_many()
         };
         notices.into_iter().filter_map(event).collect()
     };
-    let challenge = "ChallengeSent <unknown>";
-    assert_eq!(ask(&mut lab, "carol", 4), [challenge; 4]);
-    assert_eq!(ask(&mut lab, "dave", 2), ["InvalidAccountID <unknown>", challenge].repeat(2));
+    let of = |name| [format!("InvalidAccountID {name}"), "ChallengeSent <unknown>".to_owned()];
+    assert_eq!(ask(&mut lab, "carol", 4), [of("carol"), of("carol"), of("carol"), of("carol")].concat());
+    assert!(lab.world.log(call::Level::Notice).is_empty());
+    assert_eq!(ask(&mut lab, "dave", 2), [of("dave"), of("dave")].concat());
     let log = lab.world.log(call::Level::Notice);
     assert_eq!(log.len(), 1, "once a period is enough for people: {log:?}");
     assert!(log[0].starts_with("Request 'REGISTER' from '<sip:dave@strowger>' failed for '"), "{log:?}");
     assert!(log[0].ends_with(") - No matching endpoint found"), "{log:?}");
     // The next period begins with nothing.
-    assert_eq!(ask(&mut lab, "carol", 1), [challenge]);
+    assert_eq!(ask(&mut lab, "carol", 1), of("carol"));
     // Those of an endpoint do not count.
     lab.now += core::time::Duration::from_secs(5);
     assert_eq!(ask(&mut lab, "alice", 3), ["ChallengeSent alice"; 3]);

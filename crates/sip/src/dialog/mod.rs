@@ -158,7 +158,9 @@ impl Dialog {
         let peer = self.peers.get_mut(at)?;
         peer.routes = routes(response, true);
         peer.refresh_target(response);
-        if self.way == Way::Symmetric {
+        // Whoever answers from where its Contact says it is has said it well.
+        let is_there = peer.routes.is_empty() && is_at(&peer.target, self.flow);
+        if self.way == Way::Symmetric && !is_there {
             peer.relocate(self.flow);
         }
         u16::try_from(at).ok()
@@ -177,7 +179,8 @@ impl Dialog {
         if let Some(peer) = self.peers.get_mut(self.active) {
             peer.refresh_target(message);
             // Behind a route set, which is never another one, its Contact means itself.
-            if self.way == Way::Symmetric && peer.routes.is_empty() {
+            let is_there = message.status().is_some() && is_at(&peer.target, self.flow);
+            if self.way == Way::Symmetric && peer.routes.is_empty() && !is_there {
                 peer.relocate(self.flow);
             }
         }
@@ -297,9 +300,19 @@ impl Dialog {
     }
 }
 
+/// Whether a URI is of the far end of this flow, transport included.
+fn is_at(uri: &[u8], flow: Flow) -> bool {
+    let Some(uri) = Uri::parse(uri) else { return false };
+    let remote = SocketAddr::new(flow.remote.ip().to_canonical(), flow.remote.port());
+    let transport = uri.params.get(b"transport").unwrap_or(b"udp");
+    uri.host.ip().map(|ip| ip.to_canonical()) == Some(remote.ip())
+        && uri.port.unwrap_or(5060) == remote.port()
+        && transport.eq_ignore_ascii_case(flow.protocol.parameter().as_bytes())
+}
+
 /// A URI, or an address in brackets, with the far end of this flow in the place of its host, port and transport. WebSockets
 /// are named as they were: nobody connects to their addresses.
-fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
+pub(crate) fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
     let open = value.iter().position(|byte| *byte == b'<').map_or(0, |at| at + 1);
     let close = value.iter().rposition(|byte| *byte == b'>').unwrap_or(value.len()).max(open);
     let (head, uri, tail) = (
@@ -323,7 +336,7 @@ fn relocated(value: &[u8], flow: Flow) -> Box<[u8]> {
     let mut out = [head, before, remote.to_string().as_bytes()].concat();
     if matches!(flow.protocol, Protocol::Tcp | Protocol::Tls) {
         out.extend_from_slice(b";transport=");
-        out.extend_from_slice(flow.protocol.parameter().as_bytes());
+        out.extend_from_slice(flow.protocol.parameter().to_ascii_uppercase().as_bytes());
     }
     for param in params {
         out.push(b';');
@@ -457,13 +470,13 @@ mod tests {
                 Protocol::Tcp,
                 "198.51.100.4:6061",
                 "sip:a;b@10.1.1.9?X=y",
-                "sip:a;b@198.51.100.4:6061;transport=tcp?X=y",
+                "sip:a;b@198.51.100.4:6061;transport=TCP?X=y",
             ),
             (
                 Protocol::Tls,
                 "[2001:db8::7]:6061",
                 "\"P\" <sips:p@[2001:db8::1]:5061;transport=tcp;x=1>;lr",
-                "\"P\" <sips:p@[2001:db8::7]:6061;transport=tls;x=1>;lr",
+                "\"P\" <sips:p@[2001:db8::7]:6061;transport=TLS;x=1>;lr",
             ),
             (
                 Protocol::Wss,

@@ -9,15 +9,23 @@ use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 use super::{Algorithm, Hex, Proof, Secret, fields};
 use crate::header::lex::trim;
+use crate::sdp::crypto as base64;
 use crate::uri::{Scheme, Uri, parse_ip};
 use crate::write::push_clean;
 
-/// Hex digits of the time stamp in a nonce.
-const STAMP_DIGITS: usize = 16;
-/// Hex digits by which a nonce shows where it was sent: 64 bits of HMAC-SHA-256.
-const PLACE_DIGITS: usize = 16;
-/// Hex digits of the seal in a nonce: 128 bits of HMAC-SHA-256.
-const SEAL_DIGITS: usize = 32;
+/// Octets of the time stamp in a nonce.
+const STAMP: usize = 8;
+/// Octets by which a nonce shows where it was sent, of HMAC-SHA-256.
+const PLACE: usize = 7;
+/// Octets of the seal in a nonce, of HMAC-SHA-256: 96 bits, as long as whoever wants to guess one has a minute.
+const SEAL: usize = 12;
+/// Octets of a nonce: three parts. As short as it is safe to be, so that a whole challenge fits into what may be sent to
+/// strangers; and a multiple of three, so that its text is its only one.
+const NONCE: usize = STAMP + PLACE + SEAL;
+/// Letters of a nonce, in base64.
+const NONCE_LETTERS: usize = NONCE / 3 * 4;
+/// Letters of `opaque`.
+const OPAQUE_LETTERS: usize = 8;
 
 /// Authorization or Proxy-Authorization credentials; text stays as written, escapes included.
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,6 +111,10 @@ impl<'a> Credentials<'a> {
                 || crate::uri::percent_decode(said.user_without_options())
                     == crate::uri::percent_decode(asked.user_without_options()))
     }
+    /// The digest that answers the nonce, as it was written.
+    pub const fn response(&self) -> &'a [u8] {
+        self.response
+    }
     /// Algorithm of the response.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm.map_or(Algorithm::Md5, |(algorithm, _)| algorithm)
@@ -155,12 +167,12 @@ impl Gate {
         mac.finalize().into_bytes().into()
     }
 
-    fn place(&self, stamp: &[u8], peer: &[u8]) -> Hex {
-        Hex::of(self.mac(b"place", &[stamp, peer]).get(..PLACE_DIGITS / 2).unwrap_or_default())
+    fn place(&self, stamp: &[u8], peer: &[u8]) -> [u8; PLACE] {
+        self.mac(b"place", &[stamp, peer]).first_chunk().copied().unwrap_or_default()
     }
 
-    fn seal(&self, head: &[u8], realm: &[u8]) -> Hex {
-        Hex::of(self.mac(b"nonce", &[head, realm]).get(..SEAL_DIGITS / 2).unwrap_or_default())
+    fn seal(&self, head: &[u8], realm: &[u8]) -> [u8; SEAL] {
+        self.mac(b"nonce", &[head, realm]).first_chunk().copied().unwrap_or_default()
     }
 
     /// Appends the value of a WWW-Authenticate or Proxy-Authenticate field to `out`. One field an algorithm, strongest first.
@@ -174,18 +186,18 @@ impl Gate {
         peer: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let stamp = Hex::of(&now.as_nanos().to_be_bytes());
-        let place = self.place(stamp.as_bytes(), peer);
-        let head = [stamp.as_bytes(), place.as_bytes()].concat();
-        let seal = self.seal(&head, realm);
+        let stamp: [u8; STAMP] = now.as_nanos().to_be_bytes();
+        let head = [&stamp[..], &self.place(&stamp, peer)].concat();
+        let mut nonce = Vec::with_capacity(NONCE_LETTERS);
+        base64::encode(&[&head[..], &self.seal(&head, realm)].concat(), &mut nonce);
         out.extend_from_slice(b"Digest realm=\"");
         push_clean(out, realm);
         out.extend_from_slice(b"\",nonce=\"");
-        out.extend_from_slice(&head);
-        out.extend_from_slice(seal.as_bytes());
+        out.extend_from_slice(&nonce);
         // Nothing is remembered by it, and clients return it; some expect one.
         out.extend_from_slice(b"\",opaque=\"");
-        out.extend_from_slice(stamp.as_bytes());
+        let tail = nonce.len().saturating_sub(OPAQUE_LETTERS);
+        out.extend_from_slice(nonce.get(tail..).unwrap_or_default());
         out.extend_from_slice(b"\",algorithm=");
         out.extend_from_slice(algorithm.as_str().as_bytes());
         out.extend_from_slice(b",qop=\"auth\"");
@@ -196,23 +208,23 @@ impl Gate {
 
     /// When a nonce says that it was made; true of those alone that are known to be genuine.
     pub fn stamp(nonce: &[u8]) -> Option<Instant> {
-        let digits = core::str::from_utf8(nonce.get(..STAMP_DIGITS)?).ok()?;
-        u64::from_str_radix(digits, 16).ok().map(Instant::from_nanos)
+        opened(nonce)?.first_chunk::<STAMP>().map(|stamp| Instant::from_nanos(u64::from_be_bytes(*stamp)))
     }
 
     /// Whether the nonce was made here for this realm, and if so when.
     fn made_at(&self, nonce: &[u8], realm: &[u8]) -> Option<Instant> {
-        let (head, seal) = nonce.split_at_checked(STAMP_DIGITS + PLACE_DIGITS)?;
-        let genuine: bool = self.seal(head, realm).as_bytes().ct_eq(seal).into();
-        Self::stamp(head).filter(|_| genuine)
+        let octets = opened(nonce)?;
+        let (head, seal) = octets.split_at_checked(STAMP + PLACE)?;
+        let genuine: bool = self.seal(head, realm).ct_eq(seal).into();
+        Self::stamp(nonce).filter(|_| genuine)
     }
 
     /// Whether a nonce was sent to this peer, however long ago: who answers with it is there, and has not just written
     /// another address on its datagrams.
     pub fn was_sent_to(&self, nonce: &[u8], peer: &[u8]) -> bool {
-        let Some((stamp, rest)) = nonce.split_at_checked(STAMP_DIGITS) else { return false };
-        let given = rest.get(..PLACE_DIGITS).unwrap_or_default();
-        self.place(stamp, peer).as_bytes().ct_eq(given).into()
+        let Some(octets) = opened(nonce) else { return false };
+        let (stamp, rest) = octets.split_at(STAMP);
+        self.place(stamp, peer).ct_eq(rest.get(..PLACE).unwrap_or_default()).into()
     }
 
     /// Whether `credentials` prove knowledge of `secret` for a request of this method. `None` for a user that does not
@@ -262,6 +274,13 @@ impl Gate {
             _ => Verdict::Authenticated,
         }
     }
+}
+
+/// What a nonce consists of, if it has the form of ours.
+fn opened(nonce: &[u8]) -> Option<[u8; NONCE]> {
+    let mut octets = [0; NONCE];
+    let whole = nonce.len() == NONCE_LETTERS && base64::decode(nonce, &mut octets) == Some(NONCE);
+    whole.then_some(octets)
 }
 
 /// The response digits in lower case; what is longer than any digest is refused by its length.
@@ -340,11 +359,11 @@ impl NonceCounts {
         };
         let Some(made) = Gate::stamp(credentials.nonce) else { return false };
         // The seal is the tail of the nonce and uniformly distributed. Users behind one router may have the same nonce.
-        let tail = credentials.nonce.len().checked_sub(16).and_then(|at| credentials.nonce.get(at..));
-        let seal = tail
-            .and_then(|tail| core::str::from_utf8(tail).ok())
-            .and_then(|tail| u64::from_str_radix(tail, 16).ok());
-        let Some(seal) = seal else { return false };
+        let octets = opened(credentials.nonce);
+        let Some(seal) = octets.as_ref().and_then(|octets| octets.last_chunk().copied()) else {
+            return false;
+        };
+        let seal = u64::from_be_bytes(seal);
         let nonce = credentials
             .username
             .iter()
@@ -476,12 +495,12 @@ mod tests {
         assert!(gate().was_sent_to(nonce, b"192.0.2.1"));
         assert!(!gate().was_sent_to(nonce, b"192.0.2.2"));
         assert!(!Gate::new([8; 32], Duration::from_secs(300)).was_sent_to(nonce, b"192.0.2.1"));
-        for at in 0..STAMP_DIGITS + PLACE_DIGITS {
+        for at in 0..(STAMP + PLACE) / 3 * 4 {
             let mut other = nonce.to_vec();
             other[at] = if other[at] == b'0' { b'1' } else { b'0' };
             assert!(!gate().was_sent_to(&other, b"192.0.2.1"), "digit {at}");
         }
-        for length in [0, 1, STAMP_DIGITS, STAMP_DIGITS + PLACE_DIGITS - 1] {
+        for length in [0, 1, 11, NONCE_LETTERS - 1] {
             assert!(!gate().was_sent_to(&nonce[..length], b"192.0.2.1"), "{length} digits");
         }
     }

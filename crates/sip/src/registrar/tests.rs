@@ -253,3 +253,40 @@ fn fifty_thousand_addresses_come_and_go() {
     registrar.due(at(60), &mut changes);
     assert_eq!((registrar.len(), changes.len(), registrar.deadline()), (0, 100_000, None));
 }
+
+#[test]
+fn a_rewritten_contact_is_where_it_came_from_and_is_known_again_by_what_it_said() {
+    let from = |contact: &str| format!("Contact: <{contact}>\r\n");
+    for (name, contact, stored, told) in [
+        (
+            "behind a router",
+            "sip:a@10.1.1.9:5099;transport=UDP;x=1",
+            "sip:a@192.0.2.7:41234;x=1;x-ast-orig-host=10.1.1.9:5099",
+            "<sip:a@192.0.2.7:41234;x=1>;expires=3599",
+        ),
+        (
+            "by a name",
+            "sip:a@phone.example",
+            "sip:a@192.0.2.7:41234;x-ast-orig-host=phone.example",
+            "<sip:a@192.0.2.7:41234>;expires=3599",
+        ),
+        ("another port", "sip:a@192.0.2.7", "sip:a@192.0.2.7:41234", "<sip:a@192.0.2.7:41234>;expires=3599"),
+        (
+            "it is there",
+            "sip:a@192.0.2.7:41234",
+            "sip:a@192.0.2.7:41234",
+            "<sip:a@192.0.2.7:41234>;expires=3599",
+        ),
+    ] {
+        let mut site = Site::new(Rules { max_contacts: 5, rewrites: true, ..Rules::default() });
+        site.say(0, "x", 1, &from(contact)).unwrap();
+        assert_eq!(site.uris(), [stored], "{name}");
+        let binding = site.registrar.bindings("a")[0].contact(at(0));
+        assert_eq!(String::from_utf8_lossy(&binding), told, "{name}");
+        site.say(1, "x", 2, &from(contact)).unwrap();
+        assert_eq!(site.uris(), [stored], "{name}: once");
+        site.say(2, "x", 3, &format!("Contact: <{contact}>;expires=0\r\n")).unwrap();
+        assert!(site.uris().is_empty(), "{name}: taken away");
+        assert_eq!(site.causes(), [Added, Refreshed, Removed], "{name}");
+    }
+}

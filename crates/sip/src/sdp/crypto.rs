@@ -269,7 +269,7 @@ pub fn hide_keys(text: &mut [u8]) {
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Appends bytes in base64, filled up (RFC 4648 §4).
-fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for three in bytes.chunks(3) {
         let bits =
             three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
@@ -281,7 +281,7 @@ fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads base64, filled up or not; the length, or `None` when it is none or does not fit.
-fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
+pub(crate) fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     let end = text.iter().position(|&b| b == b'=').unwrap_or(text.len());
     let (text, fill) = text.split_at_checked(end)?;
     if fill.len() > 2 || fill.iter().any(|&b| b != b'=') || text.len() % 4 == 1 {

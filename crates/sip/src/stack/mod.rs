@@ -707,16 +707,21 @@ fn shorten(bytes: &mut Vec<u8>, (head, status): (usize, Status), answer: &Answer
     let taken_over = bytes.get(..head).unwrap_or_default();
     let start = memchr::memchr(b'\n', taken_over).map_or(0, |at| at + 1);
     let kept = taken_over.get(start..).unwrap_or_default().to_vec();
-    for headers in [needed.as_slice(), needed.get(last..).unwrap_or_default()] {
+    let (all, weakest) = (needed.as_slice(), needed.get(last..).unwrap_or_default());
+    for (headers, is_whole) in [(all, true), (all, false), (weakest, true), (weakest, false)] {
+        let phrase = if answer.reason.is_empty() { status.phrase() } else { answer.reason };
         bytes.clear();
         bytes.extend_from_slice(b"SIP/2.0 ");
         bytes.extend_from_slice(&status.digits());
-        bytes.extend_from_slice(b" \r\n");
+        bytes.push(b' ');
+        bytes.extend_from_slice(if is_whole { phrase.as_bytes() } else { b"" });
+        bytes.extend_from_slice(b"\r\n");
         bytes.extend_from_slice(&kept);
         headers.iter().for_each(|(name, value)| build::header(bytes, name, value.as_bytes()));
         build::finish(bytes, None);
         let compact = crate::Form { compact: true, ..crate::Form::default() };
         if bytes.len() > most
+            && !is_whole
             && let Some(short) = compact.of(bytes)
         {
             *bytes = short;

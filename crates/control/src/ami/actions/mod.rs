@@ -26,6 +26,8 @@ mod watch;
 pub(crate) use agi::allowed as agi_allowed;
 pub(crate) use bridges::TECHNOLOGIES;
 pub(crate) use queues::shift as penalty_shift;
+#[cfg(test)]
+pub(crate) use talk::OLDER;
 
 use apps::Call;
 

@@ -164,6 +164,11 @@ fn show_endpoints(turn: &mut Turn<'_>) -> Done {
     Ok(After::Go)
 }
 
+/// Options that the field's events do not have; told only of endpoints that use them.
+fn is_own_default(name: &str, value: &str) -> bool {
+    matches!((name, value), ("call_limit", "0") | ("contact_user" | "security_mechanisms", ""))
+}
+
 fn show_endpoint(turn: &mut Turn<'_>) -> Done {
     let missing = "PJSIPShowEndpoint requires an endpoint name";
     let name = turn.get("Endpoint").ok_or(missing)?.trim_start_matches("PJSIP/").to_owned();
@@ -173,7 +178,8 @@ fn show_endpoint(turn: &mut Turn<'_>) -> Done {
     turn.begin_list("Following are Events for each object associated with the Endpoint");
     let detail = turn.item("EndpointDetail").field("ObjectType", "endpoint").field("ObjectName", &row.name);
     // Names as in the list of options, each word with a capital: `dtmf_mode` is DtmfMode.
-    let detail = row.options.iter().fold(detail, |detail, (name, value)| detail.field(&camel(name), value));
+    let told = row.options.iter().filter(|(name, value)| !is_own_default(name, value));
+    let detail = told.fold(detail, |detail, (name, value)| detail.field(&camel(name), value));
     detail.field("DeviceState", row.state.text()).field("ActiveChannels", row.channels.len()).end();
     let mut items = 1;
     let now = wall(turn);

@@ -197,10 +197,31 @@ fn command(turn: &mut Turn<'_>) -> Done {
     }
 }
 
+/// Actions that only clients of older servers know: taken, and not listed to those who look for what there is.
+pub(crate) const OLDER: [&str; 15] = [
+    "ChangeMonitor",
+    "MeetmeList",
+    "MeetmeListRooms",
+    "MeetmeMute",
+    "MeetmeUnmute",
+    "Monitor",
+    "MWIDelete",
+    "MWIGet",
+    "MWIUpdate",
+    "PauseMonitor",
+    "SIPpeers",
+    "SIPqualifypeer",
+    "SIPshowpeer",
+    "StopMonitor",
+    "UnpauseMonitor",
+];
+
 fn list_commands(turn: &mut Turn<'_>) -> Done {
     let Some(write) = turn.login().map(|login| login.write) else { return Err("Permission denied".into()) };
-    let mut rows: Vec<&ActionRow> =
-        table::actions().filter(|row| row.is_allowed(write) && turn.site.has_action(row.name)).collect();
+    let is_listed = |row: &&ActionRow| {
+        row.is_allowed(write) && turn.site.has_action(row.name) && !OLDER.contains(&row.name)
+    };
+    let mut rows: Vec<&ActionRow> = table::actions().filter(is_listed).collect();
     rows.sort_by_key(|row| row.name.to_ascii_lowercase());
     let response = turn.response("Success");
     rows.into_iter()

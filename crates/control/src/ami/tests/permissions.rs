@@ -31,7 +31,8 @@ fn every_action_that_needs_a_class_is_refused_to_a_user_without_it_and_named_fie
     assert_eq!(desk.act(2, "Nonsense"), error(unknown));
     assert_eq!(desk.bytes(2, b"X: y\r\n\r\n"), error("Missing action in request"));
     let all = desk.act(2, "ListCommands");
-    assert_eq!(messages(&all)[0].len(), 1 + actions().count());
+    let is_listed = |row: &&ActionRow| !crate::ami::actions::OLDER.contains(&row.name);
+    assert_eq!(messages(&all)[0].len(), 1 + actions().filter(is_listed).count());
     let few = desk.act(1, "ListCommands");
     assert!(few.contains("Ping: ") && !few.contains("Originate: "), "{few}");
 }

@@ -354,8 +354,14 @@ impl SipDriver {
             return;
         };
         let view = message.view();
-        let challenge = match self.watches_from_elsewhere(core, subscription, &endpoint, source) {
-            true => Some((481, Vec::new())),
+        // Who has proved itself at the beginning and is still there need not do so again, as in calls; but who sets
+        // something does.
+        let is_plain = view.body().is_empty() && self.stack.is_from_watcher(subscription, source);
+        let challenge = match is_plain {
+            true => None,
+            false if self.watches_from_elsewhere(core, subscription, &endpoint, source) => {
+                Some((481, Vec::new()))
+            }
             false => self.challenge_inside(core, &endpoint, &view, source),
         };
         let granted = match challenge {

@@ -732,7 +732,7 @@ options! {
     use_callerid_contact: YesNo = "no",
         "Contact of a call has the caller's number as user part, unless contact_user says another; no: from_user.";
     unidentified_request_count: Int<0, {u32::MAX}> = "5",
-        "From so many requests on that are no endpoint's, from one address within the period, each is a security event.";
+        "From so many requests on that are no endpoint's, from one address within the period, a notice says so.";
     unidentified_request_period: Seconds<0, 86_400> = "5", "Span they are counted in, from the first one on.";
     unidentified_request_prune_interval: Seconds<0, 86_400> = "30",
         "Addresses that have ceased are forgotten so often; 4,096 are counted at once.";
