@@ -629,7 +629,9 @@ fn a_state_that_the_next_story_ends_is_told_and_each_hint_after_a_reload() {
     let told = |notices: &[Notice]| {
         let state = |notice: &Notice| match notice {
             Notice::ExtensionStatus { exten, state, .. } => Some(format!("{exten} {}", state.name())),
-            Notice::DeviceStateChange { device, state } => Some(format!("{device} {state}")),
+            Notice::DeviceStateChange { device, state } if device.starts_with("Custom:") => {
+                Some(format!("{device} {state}"))
+            }
             _ => None,
         };
         notices.iter().filter_map(state).collect::<Vec<_>>()
