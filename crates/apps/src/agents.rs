@@ -3,14 +3,15 @@
 use core::time::Duration;
 use std::rc::Rc;
 
+use base::BridgeId;
 use call::features::Rights;
 use call::{
-    AgentPhase, AgentRules, BridgeEnd, BridgeLimits, BridgeUse, Chan, ChanEvent, Indication, Level, Stop,
+    AgentPhase, AgentRefused, AgentRules, Awaiting, BridgeEnd, BridgeLimits, BridgeUse, Chan, ChanEvent,
+    Indication, Level, Stop,
 };
 
 use crate::bridging::Held;
 use crate::call_ctx::args;
-use crate::dial::after;
 use crate::flow::rows;
 use crate::{AppRow, Call, Flow, Outcome, Run, features, monitor};
 
@@ -49,14 +50,14 @@ async fn login(call: &Call, text: &str) -> Outcome {
         return Ok(Flow::Hangup);
     }
     let chan = &call.chan;
-    let logged_in = chan.core(|core| {
+    let logged_in: Result<_, AgentRefused> = chan.core(|core| {
         let is_back = core.agent_login(id, chan.id())?;
         Ok((is_back, core.agents.get(id).map(|agent| agent.rules.clone()).unwrap_or_default()))
     });
     let (is_back, rules) = match logged_in {
         Ok((is_back, rules)) => (is_back, own_rules(call, &rules)),
         Err(refused) => {
-            call.set("AGENT_STATUS", call::AgentRefused::name(refused));
+            call.set("AGENT_STATUS", refused.name());
             call.log(Level::Warning, &format!("agent '{id}' is not logged in: {}", refused.name()));
             return Ok(Flow::Continue);
         }
@@ -67,7 +68,9 @@ async fn login(call: &Call, text: &str) -> Outcome {
         serve(chan, id, &rules).await?;
         return Ok(Flow::Hangup);
     }
+    chan.core(|core| core.hold_open(BridgeUse::Agents, ""));
     chan.answer()?;
+    chan.core(|core| core.agent_logged_in(id, chan.id()));
     if !options.contains('s') {
         chan.play("agent-loginok", "").await?;
     }
@@ -130,15 +133,20 @@ async fn serve(chan: &Chan, id: &str, rules: &AgentRules) -> Result<(), Stop> {
         if music {
             chan.stop_music();
         }
-        drop(held);
         if leaves {
             return Ok(());
         }
-        match take(chan, id, rules).await? {
+        // It is told of the call where it waits.
+        let took = take(chan, id, rules).await?;
+        drop(held);
+        match took {
             Took::Call => {
-                chan.agent_released(id).await;
-                chan.check()?;
-                wrap_up(chan, id, rules).await?;
+                if chan.core(|core| core.agent_accept(id)) {
+                    chan.agent_released(id).await;
+                    chan.check()?;
+                    chan.connect_line(call::PartyId::default()).await;
+                    wrap_up(chan, id, rules).await?;
+                }
             }
             Took::Nothing => {}
             Took::TooLong => return Ok(()),
@@ -160,21 +168,17 @@ enum Took {
 
 /// Tells the agent of a call.
 async fn take(chan: &Chan, id: &str, rules: &AgentRules) -> Result<Took, Stop> {
-    let accept = || match chan.core(|core| core.agent_accept(id)) {
-        true => Took::Call,
-        false => Took::Nothing,
-    };
     if !rules.beep.is_empty() {
         chan.play(&rules.beep, "").await?;
     }
     if !rules.acknowledges {
-        return Ok(accept());
+        return Ok(if matches!(next(chan, id), Next::Take) { Took::Call } else { Took::Nothing });
     }
     let deadline = (!rules.autologoff.is_zero()).then(|| chan.now() + rules.autologoff);
     while matches!(next(chan, id), Next::Take) {
         match chan.event(deadline).await? {
             Some(ChanEvent::Digit { digit, .. }) if digit.to_char() == rules.accept => {
-                return Ok(accept());
+                return Ok(Took::Call);
             }
             Some(_) => {}
             None => {
@@ -219,12 +223,26 @@ async fn request(call: &Call, text: &str) -> Outcome {
     }
     let caller = &call.chan;
     caller.check()?;
+    if caller.core(|core| core.agents.get(id).is_none()) {
+        call.set("AGENT_STATUS", AgentRefused::Invalid.name());
+        return Ok(Flow::Continue);
+    }
+    let bridge = Awaiting::new(caller);
     if let Err(refused) = caller.core(|core| core.agent_request(id, caller.id())) {
         call.set("AGENT_STATUS", refused.name());
         return Ok(Flow::Continue);
     }
     let asked = Requested(caller, id);
+    // The agent's record tells of the two.
+    caller.core(|core| core.cdr_waits_for_party(caller.id()));
     caller.indicate(&Indication::Ringing);
+    bridge.enter();
+    call.set("AGENT_STATUS", "NOT_CONNECTED");
+    let agent = caller.core(|core| Some(core.agents.get(id)?.login.as_ref()?.channel));
+    if let Some(agent) = agent {
+        let party = caller.with(|c| c.caller.clone())?;
+        Chan::new(caller.shard().clone(), agent).connect_line(party).await;
+    }
     let agent = loop {
         let phase = caller.core(|core| {
             let login = core.agents.get(id)?.login.as_ref()?;
@@ -235,19 +253,13 @@ async fn request(call: &Call, text: &str) -> Outcome {
                 break Chan::new(caller.shard().clone(), channel);
             }
             Some((AgentPhase::Called(of), _)) if of == caller.id() => {}
-            _ => {
-                call.set("AGENT_STATUS", "NOT_CONNECTED");
-                return Ok(Flow::Continue);
-            }
+            _ => return Ok(Flow::Continue),
         }
         caller.event(None).await?;
     };
-    call.set("AGENT_STATUS", "");
-    after::note_peer(call, &agent)?;
-    // The agent's record tells of the two.
-    caller.core(|core| core.cdr_waits_for_party(caller.id()));
-    caller.answer()?;
-    let end = talk(call, id, &agent).await?;
+    let end = talk(call, id, &agent, bridge.bridge()).await?;
+    // Whom it leaves has been told why it was over.
+    agent.core(|core| core.left_bridge_by_itself(agent.id()));
     drop(asked);
     match end {
         BridgeEnd::Stopped(of, stop) if of == caller.id() => Err(stop),
@@ -256,11 +268,8 @@ async fn request(call: &Call, text: &str) -> Outcome {
     }
 }
 
-async fn talk(call: &Call, id: &str, agent: &Chan) -> Result<BridgeEnd, Stop> {
+async fn talk(call: &Call, id: &str, agent: &Chan, bridge: BridgeId) -> Result<BridgeEnd, Stop> {
     let caller = &call.chan;
-    let parties = (caller.with(|c| c.caller.clone())?, agent.with(|c| c.caller.clone()).unwrap_or_default());
-    agent.connect_line(parties.0).await;
-    caller.connect_line(parties.1).await;
     let records = caller.core(|core| core.agents.get(id).is_some_and(|agent| agent.rules.records));
     if records {
         let of = call.chan.with(|c| c.uniqueid.to_string())?;
@@ -272,7 +281,11 @@ async fn talk(call: &Call, id: &str, agent: &Chan) -> Result<BridgeEnd, Stop> {
     let before = agent.with(|c| c.rights);
     let rights = Rights { disconnect: true, ..before.unwrap_or_default() };
     let parties = [(caller, None), (agent, Some(rights))];
-    let end = features::converse(parties, BridgeLimits::default()).await;
+    let connected = caller.clone();
+    let on_join: Rc<dyn Fn()> =
+        Rc::new(move || connected.core(|core| core.set_variable(connected.id(), "AGENT_STATUS", "")));
+    let limits = BridgeLimits { within: Some(bridge), on_join: Some(on_join), ..BridgeLimits::default() };
+    let end = features::converse(parties, limits).await;
     if records {
         agent.core(|core| core.monitor_stop(agent.id(), monitor::is_mix_monitor));
     }

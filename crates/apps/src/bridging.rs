@@ -213,6 +213,15 @@ impl Drop for Sounding<'_> {
     }
 }
 
+/// However the story ends, the bridge of the two whom it joins has somebody who looks after it.
+struct Adopting<'a>(&'a Chan, String);
+
+impl Drop for Adopting<'_> {
+    fn drop(&mut self) {
+        self.0.core(|core| core.conference_adopted(&self.1, false));
+    }
+}
+
 async fn add(call: &Call, text: &str) -> Outcome {
     let name = text.trim();
     let chan = &call.chan;
@@ -231,11 +240,16 @@ async fn add(call: &Call, text: &str) -> Outcome {
         (together::room_of(core, target), transfer::peer(core, target).ok().map(|(peer, _)| peer))
     });
     chan.answer()?;
+    let mut adopting = None;
     let room = match (room, peer) {
         (Some(room), _) => room,
         (None, Some(peer)) => {
             let room = together::new_room(chan);
+            // It joins the bridge in which they talk.
+            chan.core(|core| core.conference_adopt(&room, target));
+            adopting = Some(Adopting(chan, room.clone()));
             let taken = transfer::take_two(chan.shard(), [target, peer], true).await;
+            chan.core(|core| core.conference_adopted(&room, taken.is_some()));
             let Some(parties) = taken else {
                 call.log(Level::Warning, &format!("'{name}' has just ended"));
                 return result("FAILURE");
@@ -249,6 +263,7 @@ async fn add(call: &Call, text: &str) -> Outcome {
         }
     };
     let sat = together::sit(chan, &room).await;
+    drop(adopting);
     call.set("BRIDGERESULT", "SUCCESS");
     sat?;
     Ok(Flow::Continue)

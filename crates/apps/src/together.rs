@@ -5,13 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::ChannelId;
-use call::conference::{BridgeProfile, Seat, Which};
+use call::conference::{BridgeProfile, Seat, TOGETHER, Which};
 use call::{Chan, ChanEvent, Core, Level, Shard, Stop};
 
 use crate::transfer::Party;
 
-/// What the names of such rooms begin with; no dialplan makes one by accident.
-const PREFIX: &str = "together-";
 /// Most who sit in one.
 const SEATS_MAX: u32 = 16;
 
@@ -22,7 +20,7 @@ pub(crate) fn room_of(core: &Core, id: ChannelId) -> Option<String> {
 
 /// A name for a new room.
 pub(crate) fn new_room(chan: &Chan) -> String {
-    format!("{PREFIX}{}", chan.with(|c| c.uniqueid.to_string()).unwrap_or_default())
+    format!("{TOGETHER}{}", chan.with(|c| c.uniqueid.to_string()).unwrap_or_default())
 }
 
 /// Seats them in a room; each leaves it by itself.
@@ -64,7 +62,7 @@ impl Drop for Seated<'_> {
     fn drop(&mut self) {
         self.0.core(|core| {
             let left = core.conference_leave(self.0.id()).filter(|left| left.count == 1);
-            if let Some(left) = left.filter(|left| left.conference.starts_with(PREFIX)) {
+            if let Some(left) = left.filter(|left| left.conference.starts_with(TOGETHER)) {
                 let _ = core.conference_kick(&left.conference, Which::All);
             }
         });

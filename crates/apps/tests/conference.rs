@@ -120,7 +120,9 @@ fn told(world: &World) -> Vec<String> {
     let line = |notice: &Notice| match notice {
         Notice::ConferenceStart { conference, .. } => Some(format!("start {conference}")),
         Notice::ConferenceEnd { conference, .. } => Some(format!("end {conference}")),
-        Notice::ConferenceMember { conference, count, change, .. } => {
+        Notice::ConferenceMember { conference, bridge, change, .. } => {
+            // Who announces there is no member.
+            let count = bridge.count - 1;
             let what = match change {
                 MemberChange::Entered => "enters",
                 MemberChange::Left => "leaves",

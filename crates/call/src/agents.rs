@@ -197,8 +197,11 @@ impl Core {
         if let Some(channel) = self.get_mut(channel) {
             channel.agent = Some(id.into());
         }
-        self.tell_agent(id, channel, AgentChange::Login);
         Ok(false)
+    }
+    /// Watchers hear that an agent has logged in.
+    pub fn agent_logged_in(&mut self, id: &str, channel: ChannelId) {
+        self.tell_agent(id, channel, AgentChange::Login);
     }
     /// The agent's story has ended. Where another one takes the channel, for a transfer, the agent stays and is busy: it
     /// comes back by [`Self::agent_login`], or goes elsewhere and is logged off.
@@ -240,14 +243,6 @@ impl Core {
         self.tell_agent(id, login.channel, AgentChange::Logoff(seconds));
     }
     fn tell_agent(&mut self, id: &str, channel: ChannelId, change: AgentChange) {
-        let name = self.get(channel).map(|of| (of.name.clone(), of.uniqueid.clone())).unwrap_or_default();
-        let (event, data) = match change {
-            AgentChange::Login => ("AGENTLOGIN", vec![name.0.to_string()]),
-            AgentChange::Logoff(seconds) => ("AGENTLOGOFF", vec![name.0.to_string(), seconds.to_string()]),
-        };
-        let entry = queue::Entry::Custom { event: event.to_owned(), data };
-        let (time, queue, agent) = (self.queue_now().wall, "NONE".into(), id.into());
-        self.queue_lines.push(queue::Line { time, call: name.1, queue, agent, entry });
         self.notice(|core| {
             Some(Notice::Agent {
                 agent: id.to_owned(),

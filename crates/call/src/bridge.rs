@@ -74,6 +74,12 @@ pub struct BridgeLimits {
     pub on_key: Option<OnKey>,
     /// Each of the two learns who the other is once both are there.
     pub introduces: bool,
+    /// The first party is in this bridge already; it learns who the second is when that has come, and is answered.
+    pub within: Option<BridgeId>,
+    /// Called once both are there and, where that is to be, answered.
+    pub on_join: Option<Rc<dyn Fn()>>,
+    /// Called when they cease to talk, while both are still there.
+    pub on_end: Option<Rc<dyn Fn(BridgeEnd)>>,
 }
 
 /// Why two stopped talking.
@@ -114,12 +120,33 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
         return BridgeEnd::Disconnected(a.id());
     }
     let [keys_a, keys_b] = &limits.keys;
-    let _joined = Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()));
-    if limits.introduces {
+    let _joined =
+        Joined::new(&shard, [a.id(), b.id()], [keys_a, keys_b].map(|k| !k.keys.is_empty()), limits.within);
+    if limits.introduces || limits.within.is_some() {
         introduce(a, b).await;
+    }
+    if limits.introduces {
         introduce(b, a).await;
     }
-    let mut clock = LimitClock::new(a.now(), &limits);
+    if limits.within.is_some() {
+        // Whether it has gone meanwhile is found out below.
+        let _ = a.answer();
+        a.core(|core| core.bridge_of_changed(a.id()));
+    }
+    if let Some(on_join) = &limits.on_join {
+        on_join();
+    }
+    let end = talk(&shard, [a, b], &limits).await;
+    if let Some(on_end) = &limits.on_end {
+        on_end(end);
+    }
+    end
+}
+
+/// What the two do until they cease to talk.
+async fn talk(shard: &Rc<Shard>, [a, b]: [&Chan; 2], limits: &BridgeLimits) -> BridgeEnd {
+    let [keys_a, keys_b] = &limits.keys;
+    let mut clock = LimitClock::new(a.now(), limits);
     let (mut first, mut second) = (Party::new(a, keys_a), Party::new(b, keys_b));
     // Who holds while it comes here goes on holding: the other one hears so as if it had begun just now.
     let held = |party: &Party<'_>| party.chan.with(|c| c.held) == Ok(true);
@@ -138,18 +165,18 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
     }
     loop {
         let deadline = [clock.next, first.pressing.deadline(), second.pressing.deadline()];
-        let heard = Chan::any(&shard, &[a.id(), b.id()], deadline.into_iter().flatten().min()).await;
+        let heard = Chan::any(shard, &[a.id(), b.id()], deadline.into_iter().flatten().min()).await;
         let now = a.now();
         let Some((id, heard)) = heard else {
             let is_late = |party: &Party| party.pressing.deadline().is_some_and(|at| at <= now);
             let ended = if is_late(&first) {
                 let pressed = first.pressing.timeout(first.keys);
-                first.pressed(pressed, &mut second, &limits).await
+                first.pressed(pressed, &mut second, limits).await
             } else if is_late(&second) {
                 let pressed = second.pressing.timeout(second.keys);
-                second.pressed(pressed, &mut first, &limits).await
+                second.pressed(pressed, &mut first, limits).await
             } else {
-                warn(&mut clock, &limits, [&mut first, &mut second]).await
+                warn(&mut clock, limits, [&mut first, &mut second]).await
             };
             match ended {
                 Ok(()) => continue,
@@ -162,12 +189,12 @@ pub async fn bridge_pair(a: &Chan, b: &Chan, limits: BridgeLimits) -> BridgeEnd 
             Ok(ChanEvent::Digit { digit, duration_ms, relayed }) => {
                 let stroke = Stroke { digit, duration_ms, relayed };
                 let pressed = own.pressing.stroke(own.keys, stroke, now);
-                own.pressed(pressed, other, &limits).await
+                own.pressed(pressed, other, limits).await
             }
             Ok(ChanEvent::Played { play, .. }) => {
                 if own.played(play) && own.warned {
                     own.warned = false;
-                    clock.said(now, &limits);
+                    clock.said(now, limits);
                     own.chan.core(|core| core.bridge_told_anew(own.chan.id()));
                 }
                 Ok(())
@@ -369,6 +396,39 @@ impl LimitClock {
     }
 }
 
+/// A channel is alone in the bridge of a call, until somebody comes or its story ends.
+pub struct Awaiting {
+    shard: Rc<Shard>,
+    bridge: BridgeId,
+    id: ChannelId,
+}
+
+impl Awaiting {
+    /// Makes the bridge; nobody is in it.
+    pub fn new(chan: &Chan) -> Self {
+        let shard = chan.shard().clone();
+        let bridge = shard.core.borrow_mut().bridge_create(BridgeUse::Call, "", None);
+        Self { shard, bridge, id: chan.id() }
+    }
+    /// The channel comes to it.
+    pub fn enter(&self) {
+        self.shard.core.borrow_mut().bridge_enter(self.bridge, self.id);
+    }
+    /// For [`BridgeLimits::within`].
+    pub fn bridge(&self) -> BridgeId {
+        self.bridge
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        // The end of a conversation has done that before.
+        let mut core = self.shard.core.borrow_mut();
+        core.bridge_leave(self.bridge, self.id);
+        core.bridge_destroy(self.bridge);
+    }
+}
+
 /// The join, undone when dropped, however the story ends.
 struct Joined {
     shard: Rc<Shard>,
@@ -379,13 +439,15 @@ struct Joined {
 
 impl Joined {
     /// `keyed`: whose digits are listened to.
-    fn new(shard: &Rc<Shard>, [a, b]: [ChannelId; 2], keyed: [bool; 2]) -> Self {
+    fn new(shard: &Rc<Shard>, [a, b]: [ChannelId; 2], keyed: [bool; 2], within: Option<BridgeId>) -> Self {
         let mut core = shard.core.borrow_mut();
-        let bridge = core.bridge_create(BridgeUse::Call, "", None);
+        let bridge = within.unwrap_or_else(|| core.bridge_create(BridgeUse::Call, "", None));
         core.bridge_pairs(bridge, keyed.contains(&true));
         // Who was asked for is there first, then who has asked.
         core.bridge_enter(bridge, b);
-        core.bridge_enter(bridge, a);
+        if within.is_none() {
+            core.bridge_enter(bridge, a);
+        }
         for (id, keyed) in [a, b].into_iter().zip(keyed) {
             core.keep_digits(id, keyed);
             let rings = core.get_mut(id).is_some_and(|c| std::mem::take(&mut c.rings_inside));
@@ -415,6 +477,9 @@ impl Drop for Joined {
         }
         for id in [self.a, self.b] {
             core.keep_digits(id, false);
+        }
+        if core.bridge_mut(self.bridge).is_some_and(|entry| entry.is_kept) {
+            return; // they are on their way to where more can talk
         }
         // Who ended it, or was sent elsewhere, goes first, but for who has sent it.
         let second_goes = match core.first_to_leave(self.bridge) {

@@ -327,9 +327,16 @@ impl Core {
         others: &[ChannelId],
     ) {
         self.log_event_with(kind, id, |core, event| {
-            let names: Vec<&str> =
-                others.iter().filter_map(|member| core.get(*member)).map(|channel| &*channel.name).collect();
-            event.peer = names.join(",");
+            let others = others.iter().filter_map(|member| core.get(*member));
+            let mut names: Vec<(&str, &str)> =
+                others.map(|channel| (&*channel.uniqueid, &*channel.name)).collect();
+            // Who is no channel stands among them by its age.
+            for guest in core.bridge_guests(bridge) {
+                let is_younger = |(uniqueid, _): &(&str, &str)| age(uniqueid) > age(&guest.uniqueid);
+                let at = names.iter().position(is_younger).unwrap_or(names.len());
+                names.insert(at, (&guest.uniqueid, &guest.name));
+            }
+            event.peer = names.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(",");
             if let Some(bridge) = core.bridge_snapshot(bridge) {
                 event.extra = vec![
                     ("bridge_id", (&*bridge.uid).into()),

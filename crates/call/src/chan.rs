@@ -316,6 +316,13 @@ impl Chan {
         let want = ClipWant { name: name.to_owned(), language, format };
         Ok(clip.map(|clip| self.core(|core| Prompt::named(clip, &want, core))))
     }
+    /// The sound `name` in the channel's language and another format, by its name; see [`Chan::clip`].
+    pub async fn prompt_in(&self, name: &str, format: FormatId) -> Result<Option<Prompt>, Stop> {
+        let language = self.with(|c| c.language.clone())?;
+        let clip = self.clip_in(name, format).await?;
+        let want = ClipWant { name: name.to_owned(), language, format };
+        Ok(clip.map(|clip| self.core(|core| Prompt::named(clip, &want, core))))
+    }
     /// The sound `name` in the channel's language and another format; see [`Chan::clip`].
     pub async fn clip_in(&self, name: &str, format: FormatId) -> Result<Option<Arc<Clip>>, Stop> {
         match self.ask_library(name, format).await? {

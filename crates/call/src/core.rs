@@ -19,6 +19,7 @@ use crate::exec::TaskId;
 use crate::unique_ids::UniqueIds;
 use crate::{Admission, Cdr, Notice, Services};
 
+pub(crate) use self::bridges::BridgeGuest;
 pub use self::bridges::FORWARDER_NAME;
 pub use self::events::BY_OTHER_HALF;
 pub use self::settings::{MachineSettings, Settings};

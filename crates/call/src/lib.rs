@@ -68,7 +68,8 @@ pub use agents::{Agent, AgentChange, AgentLogin, AgentPhase, AgentRefused, Agent
 pub use agi::{AgiChange, AgiCommand, AgiQueue, AgiRefused};
 pub use bans::{Ban, BanRules, Bans};
 pub use bridge::{
-    AfterKey, BridgeEnd, BridgeLimits, Keyed, OnKey, PLAY_SOUND, SayRemaining, Warnings, bridge_pair,
+    AfterKey, Awaiting, BridgeEnd, BridgeLimits, Keyed, OnKey, PLAY_SOUND, SayRemaining, Warnings,
+    bridge_pair,
 };
 pub use callbacks::{
     CALLBACK_ATTEMPTS_MAX, CALLBACK_LIFETIME_MAX, CALLBACK_PAUSE_MIN, CALLBACKS, CALLBACKS_MAX, Callback,

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use base::{BridgeId, Cause, Digit, RtcpReport};
 
-use crate::conference::VideoSeen;
 use crate::{ChanState, Channel, Location, PartyId};
 
 /// A channel as it was at the moment of the notice.
@@ -195,8 +194,12 @@ pub struct BridgeSnapshot {
     pub technology: &'static str,
     /// `BridgeName`; empty: it has none.
     pub name: Rc<str>,
-    /// Channels in it.
+    /// Channels in it, and who is in it and no channel.
     pub count: usize,
+    /// `BridgeVideoSourceMode`.
+    pub video_mode: &'static str,
+    /// UNIQUEID of who is seen.
+    pub video_source: Option<Rc<str>>,
 }
 
 /// What can happen to a hang-up handler.
@@ -393,32 +396,22 @@ pub enum Notice {
         /// Its name.
         conference: String,
         /// Its bridge.
-        bridge: BridgeId,
-        /// Whose video is seen.
-        seen: VideoSeen,
+        bridge: BridgeSnapshot,
     },
     /// A conference ended, with its last member.
     ConferenceEnd {
         /// Its name.
         conference: String,
         /// Its bridge.
-        bridge: BridgeId,
-        /// Whose video is seen.
-        seen: VideoSeen,
+        bridge: BridgeSnapshot,
     },
     /// The video of another member is seen in a conference, or nobody's.
     ConferenceVideo {
         /// Its name.
         conference: String,
         /// Its bridge.
-        bridge: BridgeId,
-        /// Members in it.
-        count: usize,
-        /// How that is chosen.
-        seen: VideoSeen,
-        /// UNIQUEID of who is seen by all others.
-        source: Option<String>,
-        /// And of who was before.
+        bridge: BridgeSnapshot,
+        /// UNIQUEID of who was seen before.
         previous: Option<String>,
     },
     /// A conference is recorded from here on, or not any more.
@@ -426,11 +419,7 @@ pub enum Notice {
         /// Its name.
         conference: String,
         /// Its bridge.
-        bridge: BridgeId,
-        /// Members in it.
-        count: usize,
-        /// Whose video is seen.
-        seen: VideoSeen,
+        bridge: BridgeSnapshot,
         /// It is recorded from here on.
         runs: bool,
     },
@@ -439,17 +428,13 @@ pub enum Notice {
         /// Its name.
         conference: String,
         /// Its bridge.
-        bridge: BridgeId,
-        /// Members in it.
-        count: usize,
+        bridge: BridgeSnapshot,
         /// The member.
         channel: Snapshot,
         /// It is an administrator.
         is_admin: bool,
         /// It is not heard.
         is_muted: bool,
-        /// Whose video is seen.
-        seen: VideoSeen,
         /// What happened.
         change: crate::conference::MemberChange,
     },

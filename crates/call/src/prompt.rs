@@ -1,12 +1,13 @@
 //! Sounds that channels hear, as channel event logging has them: whatever plays one, it begins and ends.
 
 use core::ops::Deref;
+use core::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{ChannelId, Clip, FormatId, PlayEnd, PlayId};
 
-use crate::{CelKind, ClipWant, Core, Notice};
+use crate::{CelKind, ClipWant, Core, Extras, Notice};
 
 /// A clip as a channel is to hear it. One that was asked for by name is logged under that name; others are not.
 #[derive(Debug, Clone)]
@@ -45,6 +46,24 @@ impl Prompt {
     pub fn continued(&self) -> Self {
         Self { is_continued: true, ..self.clone() }
     }
+    /// Whether it was asked for by name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.named.is_some()
+    }
+    /// How long it is, of linear samples.
+    pub fn lasts(&self) -> Duration {
+        let (samples, rate) = (self.clip.data.len() as u64 / 2, u64::from(self.clip.format.rate().0.max(1)));
+        Duration::from_millis(samples * 1_000 / rate)
+    }
+    /// What is logged of its beginning.
+    pub(crate) fn said(&self) -> Extras {
+        let Some(named) = &self.named else { return Vec::new() };
+        vec![
+            ("sound", named.name.as_str().into()),
+            ("format", named.format.name().into()),
+            ("language", named.language.as_str().into()),
+        ]
+    }
     /// What is heard.
     pub fn clip(&self) -> &Arc<Clip> {
         &self.clip
@@ -78,13 +97,7 @@ impl Core {
         let Some(channel) = self.get_mut(id) else { return };
         channel.sounding = Some(play);
         if named.begins {
-            self.log_event(CelKind::StreamBegin, id, |_| {
-                vec![
-                    ("sound", named.name.as_str().into()),
-                    ("format", named.format.name().into()),
-                    ("language", named.language.as_str().into()),
-                ]
-            });
+            self.log_event(CelKind::StreamBegin, id, |_| prompt.said());
         }
     }
     /// What a channel hears has ended: this one, or whatever it is.

@@ -232,6 +232,9 @@ impl Queues {
     ) {
         let member = Member::new(new, membership, queue.settings.ring_in_use, now);
         self.remember(&member, slot);
+        if let Some(state) = new.state {
+            self.know(&member.device, state);
+        }
         queue.members.push(member);
     }
     fn take_member(&mut self, queue: &mut Queue, slot: usize, place: usize, out: &mut Vec<Output>) {
@@ -242,9 +245,9 @@ impl Queues {
         if place < queue.turn {
             queue.turn -= 1;
         }
+        self.tell_member(queue, &member, MemberChange::Removed, out);
         let shared = queue.members.iter().any(|other| other.device == member.device);
         self.forget(&member, slot, shared);
-        self.tell_member(queue, &member, MemberChange::Removed, out);
     }
 
     /// Adds a dynamic member. `by`: see [`Whom::by`].
@@ -261,8 +264,9 @@ impl Queues {
             queues.add_here(queue, slot, new, now)?;
             let Some(member) = queue.members.last().cloned() else { return Err(Refused::NoMember) };
             let entry = Entry::AddMember { paused: member.paused };
-            out.push(log(queue, now, &by.into(), Some(&member.name), entry));
+            out.push(log(queue, now, &by.into(), Some(&member.interface), entry));
             queues.tell_member(queue, &member, MemberChange::Added, out);
+            out.push(Output::Device(queue.name.clone()));
             queues.keep(queue, out);
             Ok(())
         });
@@ -309,8 +313,8 @@ impl Queues {
             if member.membership != Membership::Dynamic {
                 return Err(Refused::NotDynamic);
             }
-            let name = member.name.clone();
-            out.push(log(queue, now, &by.into(), Some(&name), Entry::RemoveMember));
+            let (name, interface) = (member.name.clone(), member.interface.clone());
+            out.push(log(queue, now, &by.into(), Some(&interface), Entry::RemoveMember));
             queues.take_member(queue, slot, place, out);
             queues.keep(queue, out);
             Ok(name)
@@ -360,7 +364,9 @@ impl Queues {
         if paused {
             member.last_pause = now.wall;
         }
-        let (member, reason) = (member.clone(), reason.to_owned());
+        // That it works again is told with the reason, too.
+        let (mut member, reason) = (member.clone(), reason.to_owned());
+        member.paused_reason.clone_from(&reason);
         if paused && was_paused && self.general.log_unpause_on_reason_change {
             let reason = reason.clone();
             out.push(log(queue, now, by, Some(&member.name), Entry::Unpause { reason }));
@@ -447,7 +453,7 @@ impl Queues {
             let Some(member) = queue.members.iter_mut().find(its) else { return };
             change(member);
             let member = member.clone();
-            out.push(log(queue, now, &whom.by.into(), Some(&member.name), entry.clone()));
+            out.push(log(queue, now, &whom.by.into(), Some(&member.interface), entry.clone()));
             queues.tell_member(queue, &member, what, out);
             queues.keep(queue, out);
         })

@@ -320,6 +320,10 @@ impl Queues {
         self.phones.join(&member.phone, slot);
         self.devices.join(&member.device, slot);
     }
+    /// What a device does, unless that is known.
+    pub(crate) fn know(&mut self, device: &str, state: DeviceState) {
+        self.devices.change(device, |known| *known = known.or(Some(state)));
+    }
     /// The reverse. `shared`: another member of the queue has the same device.
     pub(crate) fn forget(&mut self, member: &Member, slot: usize, shared: bool) {
         self.phones.part(&member.phone, slot);

@@ -391,8 +391,17 @@ pub struct NewMember {
     pub wrapup: Option<Duration>,
     /// Its skills.
     pub skills: Skills,
+    /// What its device does, as far as that is known.
+    pub state: Option<crate::DeviceState>,
     /// It is a row of a database: its `uniqueid`, empty when the table has none.
     pub row: Option<String>,
+}
+
+impl NewMember {
+    /// The device whose state counts.
+    pub fn device(&self) -> &str {
+        if self.state_interface.is_empty() { &self.interface } else { &self.state_interface }
+    }
 }
 
 /// One queue of the configuration.

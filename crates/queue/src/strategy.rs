@@ -80,7 +80,8 @@ pub fn choose(
     let Some((best, first)) = ranked.iter().copied().min() else { return Vec::new() };
     match strategy {
         Strategy::RingAll => {
-            ranked.iter().filter(|(rank, _)| *rank == best).map(|(_, place)| *place).collect()
+            // Who came last is called first, as the field does.
+            ranked.iter().rev().filter(|(rank, _)| *rank == best).map(|(_, place)| *place).collect()
         }
         _ => vec![first],
     }

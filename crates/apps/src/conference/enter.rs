@@ -2,11 +2,10 @@
 
 use core::time::Duration;
 use std::future::Future;
-use std::sync::Arc;
 
-use base::{Clip, FormatId, RowsAsk, RowsWant};
+use base::{FormatId, RowsAsk, RowsWant};
 use call::conference::{Guest, Refused, Which};
-use call::{Chan, Core, Level, LinkWant, Stop};
+use call::{Chan, Core, Level, LinkWant, Prompt, Stop};
 
 use super::record::start_own;
 use super::stay::Stay;
@@ -26,10 +25,10 @@ const NAME_TRIES: usize = 10;
 /// What all hear of a member's coming and going, read before it is needed: leaving waits for nothing.
 #[derive(Default)]
 pub(super) struct Heralds {
-    pub(super) came: Vec<Arc<Clip>>,
-    pub(super) left: Vec<Arc<Clip>>,
+    pub(super) came: Vec<Prompt>,
+    pub(super) left: Vec<Prompt>,
     /// When it was the last marked member.
-    pub(super) leader_left: Option<Arc<Clip>>,
+    pub(super) leader_left: Option<Prompt>,
 }
 
 /// The stay in a conference, which ends however the story ends.
@@ -44,21 +43,35 @@ impl Drop for Seated<'_> {
     fn drop(&mut self) {
         // A prompt for this member alone would go on into the next step.
         self.chan.stop_sound();
-        self.chan.core(|core| {
+        let shard = self.chan.shard();
+        let of =
+            |core: &mut Core| core.conferences.of(self.chan.id()).map(|c| (c.name.clone(), c.members.len()));
+        // With the last one the conference ends: what all were to hear is heard by nobody.
+        if let Some((name, 1)) = self.chan.core(of) {
+            shard.conference_announce(&name, &self.heralds.left);
+        }
+        let left = self.chan.core(|core| {
             let left = core.conference_leave(self.chan.id());
             if let Some(row) = self.counted {
                 count_in_row(core, row, left.as_ref().map_or(0, |left| left.count));
             }
-            let Some(left) = left.filter(|left| left.count > 0) else { return };
-            let leader = self.heralds.leader_left.iter().filter(|_| left.was_last_marked);
-            for clip in self.heralds.left.iter().chain(leader) {
-                core.conference_announce(&left.conference, clip.clone());
-            }
-            if self.closes && left.count == 1 {
-                // Who is there cannot be gone.
-                let _ = core.conference_kick(&left.conference, Which::All);
-            }
+            left.filter(|left| left.count > 0)
         });
+        let Some(left) = left else { return };
+        shard.conference_announce(&left.conference, &self.heralds.left);
+        let stays = |core: &mut Core| {
+            let members = core.conferences.get(&left.conference).into_iter().flat_map(|c| &c.members);
+            members.filter(|member| member.leaves.is_none()).count() > 0
+        };
+        if let Some(prompt) = self.heralds.leader_left.as_ref().filter(|_| left.was_last_marked)
+            && self.chan.core(stays)
+        {
+            shard.conference_announce(&left.conference, std::slice::from_ref(prompt));
+        }
+        if self.closes && left.count == 1 {
+            // Who is there cannot be gone.
+            let _ = self.chan.core(|core| core.conference_kick(&left.conference, Which::All));
+        }
     }
 }
 
@@ -99,7 +112,7 @@ impl Visit<'_> {
             ..Guest::default()
         };
         let entered =
-            chan.core(|core| core.conference_enter(&self.conference, chan.id(), guest, &self.bridge));
+            chan.core(|core| core.conference_seat(&self.conference, chan.id(), guest, &self.bridge));
         let entered = match entered {
             Ok(entered) => entered,
             Err(why) => return self.refused(why).await,
@@ -123,24 +136,29 @@ impl Visit<'_> {
             None if entered.is_first && self.bridge.records => start_own(self.call, &self.conference, ""),
             None => {}
         }
-        if !comes_unheard {
-            self.announce(&heralds.came);
-        }
-        if !self.extras.intro.is_empty() {
-            self.announce_names(std::slice::from_ref(&self.extras.intro)).await?;
+        if entered.is_first {
+            chan.core(|core| core.conference_started(&self.conference));
         }
         let mut stay = Stay::new(self, entered);
         let ended = match stay.welcome(entered).await? {
             Some(ended) => ended,
-            None => stay.run().await?,
+            None => {
+                chan.core(|core| core.conference_join(chan.id()));
+                if !comes_unheard {
+                    self.announce(&heralds.came);
+                }
+                if !self.extras.intro.is_empty() {
+                    self.announce_names(std::slice::from_ref(&self.extras.intro)).await?;
+                }
+                stay.run().await?
+            }
         };
         drop(stay);
         drop(seated);
         let sounds = &self.bridge.sounds;
         let farewell = match ended {
             _ if self.user.is_quiet => "",
-            Ended::Kicked => &sounds.kicked,
-            Ended::Marked => &sounds.leader_has_left,
+            Ended::Kicked | Ended::Marked => &sounds.kicked,
             _ => "",
         };
         if !farewell.is_empty() {
@@ -233,11 +251,11 @@ impl Visit<'_> {
         Ok(heralds)
     }
     /// A sound for all, in the language of the conference; nothing for an empty name.
-    pub(super) async fn common(&self, name: &str) -> Result<Option<Arc<Clip>>, Stop> {
+    pub(super) async fn common(&self, name: &str) -> Result<Option<Prompt>, Stop> {
         if name.is_empty() {
             return Ok(None);
         }
-        self.for_all(self.call.chan.clip_in(name, FormatId::SLIN)).await
+        self.for_all(self.call.chan.prompt_in(name, FormatId::SLIN)).await
     }
     /// Does something in the language of the conference.
     async fn for_all<T>(&self, work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
@@ -251,27 +269,22 @@ impl Visit<'_> {
         chan.with(|channel| channel.language = own)?;
         done
     }
-    /// Lets all hear sounds, one after the other.
-    pub(super) fn announce(&self, clips: &[Arc<Clip>]) {
-        self.call.chan.core(|core| {
-            for clip in clips {
-                core.conference_announce(&self.conference, clip.clone());
-            }
-        });
+    /// Lets all hear sounds, one after the other; how long they take.
+    pub(super) fn announce(&self, prompts: &[Prompt]) -> Duration {
+        self.call.chan.shard().conference_announce(&self.conference, prompts)
     }
-    /// Lets all hear sounds by name.
-    pub(super) async fn announce_names(&self, names: &[String]) -> Result<(), Stop> {
-        let mut clips = Vec::new();
+    /// Lets all hear sounds by name; how long they take.
+    pub(super) async fn announce_names(&self, names: &[String]) -> Result<Duration, Stop> {
+        let mut prompts = Vec::new();
         for name in names {
-            clips.extend(self.common(name).await?);
+            prompts.extend(self.common(name).await?);
         }
-        self.announce(&clips);
-        Ok(())
+        Ok(self.announce(&prompts))
     }
     /// Lets all hear how many others there are for each.
     pub(super) async fn announce_count(&self, others: usize) -> Result<(), Stop> {
         let names = self.for_all(self.count(others)).await?;
-        self.announce_names(&names).await
+        self.announce_names(&names).await.map(drop)
     }
     /// What says how many others there are, in the language of the channel.
     pub(super) async fn count(&self, others: usize) -> Result<Vec<String>, Stop> {

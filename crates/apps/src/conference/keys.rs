@@ -141,7 +141,7 @@ impl Stay<'_> {
         });
         let sounds = &self.visit.bridge.sounds;
         let sound = if muted { &sounds.participants_muted } else { &sounds.participants_unmuted };
-        self.visit.announce_names(std::slice::from_ref(sound)).await
+        self.visit.announce_names(std::slice::from_ref(sound)).await.map(drop)
     }
     /// Runs a place of the dialplan, while neither the member nor the others hear each other.
     async fn excursion(&mut self, place: &str) -> Result<Did, Stop> {

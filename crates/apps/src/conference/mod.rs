@@ -14,7 +14,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use base::ChannelId;
-use call::conference::{BridgeProfile, DEFAULT_BRIDGE, DEFAULT_USER, Menu, NotThere, UserProfile, Which};
+use call::conference::{
+    BridgeProfile, DEFAULT_BRIDGE, DEFAULT_MENU, DEFAULT_USER, Menu, NotThere, UserProfile, Which,
+};
 use call::{Core, Level};
 
 pub(crate) use custom::{read_custom, write_custom};
@@ -157,7 +159,7 @@ fn visit<'a>(call: &'a Call, text: &str) -> Result<Visit<'a>, String> {
         .ok_or_else(|| format!("confbridge.conf has no user profile '{}'; try {DEFAULT_USER}", arg(2)))?;
     let menu = match pick(arg(3), custom.menu, profiles.menu(arg(3))) {
         None if !arg(3).is_empty() => return Err(format!("confbridge.conf has no menu '{}'", arg(3))),
-        menu => menu.unwrap_or_default(),
+        menu => menu.unwrap_or_else(|| Arc::new(Menu { name: DEFAULT_MENU.to_owned(), ..Menu::default() })),
     };
     Ok(Visit { call, conference: arg(0).to_owned(), bridge, user, menu, extras: Extras::default() })
 }

@@ -72,12 +72,13 @@ impl<'a> Stay<'a> {
             talking: 0,
         }
     }
-    /// What a member hears when it has come.
+    /// What a member hears before it comes in.
     pub(super) async fn welcome(&mut self, entered: Entered) -> Result<Option<Ended>, Stop> {
         let Visit { bridge, user, .. } = self.visit;
         let sounds = &bridge.sounds;
         if entered.begins && !user.is_quiet {
-            self.visit.announce_names(std::slice::from_ref(&sounds.begin)).await?;
+            let lasts = self.visit.announce_names(std::slice::from_ref(&sounds.begin)).await?;
+            self.wait(lasts).await?;
         }
         let mut names = Vec::new();
         if !user.announcement.is_empty() {
@@ -99,7 +100,21 @@ impl<'a> Stay<'a> {
             self.visit.announce_count(others).await?;
         }
         self.hear(&names, false).await?;
+        if self.ended().is_none() {
+            self.settle().await?;
+        }
         Ok(self.ended())
+    }
+    /// Waits while the others hear something, until its stay is over.
+    async fn wait(&mut self, lasts: core::time::Duration) -> Result<(), Stop> {
+        let end = self.chan.now() + lasts;
+        while self.chan.now() < end && self.ended().is_none() {
+            let deadline = self.until.map_or(end, |until| until.min(end));
+            if let Some(event) = self.chan.event(Some(deadline)).await? {
+                self.note(&event);
+            }
+        }
+        Ok(())
     }
     /// Stays until something ends it.
     pub(super) async fn run(&mut self) -> Result<Ended, Stop> {
@@ -195,10 +210,8 @@ impl<'a> Stay<'a> {
             }
             self.waits = place.waits;
             self.patience = None;
-            let sounds = &bridge.sounds;
-            let sound = if place.waits { &sounds.leader_has_left } else { &sounds.place_into_conference };
-            if !user.is_quiet {
-                self.hear(std::slice::from_ref(sound), false).await?;
+            if place.waits && !user.is_quiet {
+                self.hear(std::slice::from_ref(&bridge.sounds.leader_has_left), false).await?;
             }
         }
         Ok(())

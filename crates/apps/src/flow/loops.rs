@@ -14,7 +14,7 @@ pub(crate) const ROWS: &[AppRow] = rows! {
         "Ends a loop: goes back to its While.", "EndWhile()", "Goes back to the matching While.";
     "ExitWhile" "app_while" Run::Now(exit_while),
         "Leaves a loop.", "ExitWhile()", "Goes on after the matching EndWhile.";
-    "ContinueWhile" "app_while" Run::Now(end_while),
+    "ContinueWhile" "app_while" Run::Now(continue_while),
         "Goes back to the head of the loop.", "ContinueWhile()", "Goes back to the matching While at once.";
     "If" "app_if" Run::Now(if_),
         "Runs what follows, to EndIf, if its condition holds.", "If(expr)",
@@ -31,8 +31,19 @@ pub(crate) const ROWS: &[AppRow] = rows! {
 
 /// Scans from the step that runs. `opens` and `closes` nest; the first step at depth 0 that `wanted` names is the answer.
 fn scan(call: &Call, forward: bool, opens: &str, closes: &str, wanted: &[&str]) -> Option<(u32, String)> {
+    scan_from(call, call.here().priority(), forward, opens, closes, wanted)
+}
+
+/// The same from another step of the extension.
+fn scan_from(
+    call: &Call,
+    current: u32,
+    forward: bool,
+    opens: &str,
+    closes: &str,
+    wanted: &[&str],
+) -> Option<(u32, String)> {
     let place = call.here();
-    let current = place.priority();
     let mut depth = 0_u32;
     let mut look = |(priority, name): (u32, &str)| {
         if depth == 0 && wanted.iter().any(|word| word.eq_ignore_ascii_case(name)) {
@@ -69,11 +80,73 @@ fn after_end_while(call: &Call) -> Outcome {
     }
 }
 
+/// Blocks of one kind that may be open at once and are still kept in variables of their own; a loop within more loops runs
+/// all the same.
+const DEPTH_MAX: u32 = 64;
+
+/// A place of this extension, as variables of blocks have it.
+fn mark(call: &Call, priority: u32) -> String {
+    let here = call.here();
+    format!("{},{},{priority}", here.context(), here.exten())
+}
+
+/// The how many-th open block of its kind the one is that begins at a place; `None` when that was never taken.
+fn depth_of(call: &Call, begins: u32) -> Option<u32> {
+    call.get(&mark(call, begins).replace(',', "_"))?.parse().ok().filter(|depth| *depth < DEPTH_MAX)
+}
+
+fn is_set(call: &Call, name: &str) -> bool {
+    call.get(name).is_some_and(|value| !value.is_empty())
+}
+
+/// The block that begins with the present step is taken: variables say so that dialplans of the field know.
+fn take_block(call: &Call, word: &str) {
+    let begins = call.here().priority();
+    let known = depth_of(call, begins);
+    let Some(depth) =
+        known.or_else(|| (0..DEPTH_MAX).find(|depth| !is_set(call, &format!("{word}_{depth}"))))
+    else {
+        return;
+    };
+    if known.is_none() {
+        call.set(&mark(call, begins).replace(',', "_"), &depth.to_string());
+    }
+    if !is_set(call, &format!("{word}_{depth}")) {
+        call.set(&format!("{word}_{depth}"), &mark(call, begins));
+    }
+}
+
+/// The block that began at a place is over.
+fn leave_block(call: &Call, word: &str, begins: Option<u32>) {
+    let Some(depth) = begins.and_then(|begins| depth_of(call, begins)) else { return };
+    for name in [format!("{word}_{depth}"), format!("END_{word}_{depth}")] {
+        if is_set(call, &name) {
+            call.set(&name, "");
+        }
+    }
+}
+
 fn while_(call: &Call, condition: &str) -> Outcome {
-    if args::is_true(condition) { Ok(Flow::Continue) } else { after_end_while(call) }
+    if args::is_true(condition) {
+        take_block(call, "WHILE");
+        return Ok(Flow::Continue);
+    }
+    leave_block(call, "WHILE", Some(call.here().priority()));
+    after_end_while(call)
 }
 
 fn end_while(call: &Call, _: &str) -> Outcome {
+    let begins = scan(call, false, "EndWhile", "While", &["While"]).map(|(priority, _)| priority);
+    if let Some(depth) = begins.and_then(|begins| depth_of(call, begins)) {
+        let end = format!("END_WHILE_{depth}");
+        if !is_set(call, &end) {
+            call.set(&end, &mark(call, call.here().priority().saturating_add(1)));
+        }
+    }
+    continue_while(call, "")
+}
+
+fn continue_while(call: &Call, _: &str) -> Outcome {
     match scan(call, false, "EndWhile", "While", &["While"]) {
         Some((priority, _)) => jump(call, priority),
         None => {
@@ -84,6 +157,8 @@ fn end_while(call: &Call, _: &str) -> Outcome {
 }
 
 fn exit_while(call: &Call, _: &str) -> Outcome {
+    let begins = scan(call, false, "EndWhile", "While", &["While"]).map(|(priority, _)| priority);
+    leave_block(call, "WHILE", begins);
     after_end_while(call)
 }
 
@@ -102,7 +177,20 @@ fn next_branch(call: &Call) -> Outcome {
     }
 }
 
+/// The block that the present step belongs to is over: the branch that was taken began with If or ElseIf.
+fn leave_if(call: &Call) {
+    let mut begins = scan(call, false, "EndIf", "If", &["If", "ElseIf"]);
+    while let Some((priority, word)) = begins {
+        leave_block(call, "IF", Some(priority));
+        begins = match word.as_str() {
+            "elseif" => scan_from(call, priority, false, "EndIf", "If", &["If", "ElseIf"]),
+            _ => None,
+        };
+    }
+}
+
 fn after_end_if(call: &Call) -> Outcome {
+    leave_if(call);
     match scan(call, true, "If", "EndIf", &["EndIf"]) {
         Some((priority, _)) => jump(call, priority.saturating_add(1)),
         None => {
@@ -113,7 +201,11 @@ fn after_end_if(call: &Call) -> Outcome {
 }
 
 fn if_(call: &Call, condition: &str) -> Outcome {
-    if args::is_true(condition) { Ok(Flow::Continue) } else { next_branch(call) }
+    if args::is_true(condition) {
+        take_block(call, "IF");
+        return Ok(Flow::Continue);
+    }
+    next_branch(call)
 }
 
 fn else_if(call: &Call, condition: &str) -> Outcome {
@@ -128,7 +220,8 @@ fn else_(call: &Call, _: &str) -> Outcome {
     after_end_if(call)
 }
 
-fn end_if(_: &Call, _: &str) -> Outcome {
+fn end_if(call: &Call, _: &str) -> Outcome {
+    leave_if(call);
     Ok(Flow::Continue)
 }
 

@@ -2,13 +2,14 @@
 
 use call::quality::{all, all_jitter, all_loss, all_mes, all_rtt};
 use call::{Quality, Series, seconds};
-use dialplan::Fault;
+use dialplan::{Fault, Inherit, Var};
 
 use super::{Read, gone, unknown};
 use crate::Call;
 
 impl Call {
-    /// Sets the variables that tell how good the audio of this channel was.
+    /// Sets the variables that tell how good the audio of this channel was, for what its dialplan does after the end: watchers
+    /// hear of them when the other side hangs up, or when the channel is gone.
     pub(crate) fn note_quality(&self) {
         let Ok(Some(quality)) = self.chan.with(|c| c.quality.as_deref().copied()) else { return };
         self.set_quality("", &quality);
@@ -20,7 +21,8 @@ impl Call {
     }
     fn set_quality(&self, suffix: &str, quality: &Quality) {
         for (name, text) in quality.variables() {
-            self.set(&format!("{name}{suffix}"), &text);
+            let name = format!("{name}{suffix}");
+            let _ = self.chan.with(|c| c.vars.set(Var::named(&name), &text, Inherit::Never));
         }
     }
 }

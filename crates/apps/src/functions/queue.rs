@@ -110,7 +110,9 @@ pub(super) fn read_count(call: &Call, text: &str, out: &mut String) -> Read {
 /// `QUEUE_MEMBER_LIST(queue)`.
 pub(super) fn read_list(call: &Call, text: &str, out: &mut String) -> Read {
     let list = look(call, text.trim(), |_, queue| {
-        queue.members().iter().map(|member| member.interface.to_string()).collect::<Vec<_>>().join(",")
+        let mut members: Vec<&str> = queue.members().iter().map(|member| &*member.interface).collect();
+        members.sort_unstable();
+        members.join(",")
     })?;
     write(out, list)
 }
@@ -128,7 +130,9 @@ pub(super) fn write_penalty(call: &Call, text: &str, value: &str) -> Read {
 
 /// `QUEUE_VARIABLES(queue)`.
 pub(super) fn read_variables(call: &Call, text: &str, out: &mut String) -> Read {
-    write(out, if queue::set_queue_variables(call, text.trim()) { 0 } else { -1 })
+    let sets = |queue: &::queue::Queue| queue.settings.handling.set_queue_var;
+    let is_set = call.chan.core(|core| core.queues.get(text.trim()).is_some_and(sets));
+    write(out, if is_set && queue::set_queue_variables(call, text.trim()) { 0 } else { -1 })
 }
 
 /// `QUEUE_WAITING_COUNT(queue)`.

@@ -227,9 +227,14 @@ impl Call {
     }
     /// Sends the call to `[[context,]exten,]priority`; the application then returns [`Flow::Jumped`](crate::Flow::Jumped).
     pub fn goto(&self, target: &str) -> Result<(), NoSuchPlace> {
+        self.goes_on_at(target)?;
+        self.settle_place();
+        Ok(())
+    }
+    /// The same, seen by watchers only once the dialplan goes on.
+    pub(crate) fn goes_on_at(&self, target: &str) -> Result<(), NoSuchPlace> {
         let place = self.place_of(target)?;
         self.stand_at(place);
-        self.settle_place();
         Ok(())
     }
     pub(crate) fn stand_at(&self, place: Place) {

@@ -66,7 +66,7 @@ fn add(call: &Call, text: &str) -> Outcome {
             0
         }),
     };
-    let member = NewMember {
+    let mut member = NewMember {
         interface: interface(call, part(1)),
         penalty,
         name: part(4).to_owned(),
@@ -74,6 +74,7 @@ fn add(call: &Call, text: &str) -> Outcome {
         wrapup,
         ..NewMember::default()
     };
+    member.state = Some(crate::hints::member_state(call.chan.shard(), member.device()));
     let by = by(call);
     let added = call
         .chan

@@ -1,9 +1,10 @@
 //! From a member's answer to the end of the conversation.
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use ::queue::{End, Exit, Input};
-use call::{BridgeEnd, BridgeLimits, Elsewhere, Leg, Level, Stop};
+use call::{BridgeEnd, BridgeLimits, Chan, Elsewhere, Leg, Level, Stop};
 
 use dialplan::{Inherit, Var};
 
@@ -19,10 +20,14 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let leg = ringing.leg;
     caller.suit(leg.chan().id());
     let member = (&*ringing.interface, &*ringing.name);
-    if caller.while_up(prepare(waiting, &leg, member)).await?.is_err() {
+    if caller.while_up(tell_member(waiting, &leg)).await?.is_err() {
         call.note_leg(leg.chan());
         waiting.tell(Input::Dumped);
         return Ok(None);
+    }
+    waiting.voice.hush();
+    if caller.while_up(prepare(waiting, &leg, member)).await?.is_err() {
+        return lost(waiting, &leg).await;
     }
     after::note_peer(call, leg.chan())?;
     if caller.core(|core| core.queues.general().update_cdr) {
@@ -30,7 +35,6 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     }
     let number = ringing.interface.split_once('/').map_or("", |(_, number)| number);
     let _ = caller.with(|c| c.vars.set(Var::named("DIALEDPEERNUMBER"), number, Inherit::Never));
-    waiting.voice.hush();
     waiting.tell(Input::Heard);
     if let Some(first) = &waiting.asked.rings_first
         && let Err(status) = callback::reach(call, leg.chan(), first.ring).await?
@@ -76,9 +80,17 @@ pub(super) async fn converse(waiting: &mut Waiting<'_>, ringing: Ringing) -> Res
     let parties = [(caller, Some(options.caller_rights)), (leg.chan(), Some(options.callee_rights))];
     leg.chan().core(|core| core.show_changes(leg.chan().id()));
     let began = caller.now();
-    let end = features::converse(parties, BridgeLimits::default()).await;
+    let told = [caller.clone(), leg.chan().clone()];
+    let on_end = move |end| {
+        let input = Input::Ended(ended([&told[0], &told[1]], end));
+        let id = told[0].id();
+        told[0].core(|core| core.with_queues(|queues, now, out| queues.input(id, input, now, out)));
+    };
+    let limits = BridgeLimits { on_end: Some(Rc::new(on_end)), ..BridgeLimits::default() };
+    let end = features::converse(parties, limits).await;
     let talked = caller.now().since(began);
-    waiting.tell(Input::Ended(ended(call, &leg, end)));
+    // Where they never talked it is told now.
+    waiting.tell(Input::Ended(ended([caller, leg.chan()], end)));
     if waiting.handling.set_queue_var {
         super::set_queue_variables(call, &waiting.asked.queue);
     }
@@ -103,9 +115,9 @@ async fn lost(waiting: &mut Waiting<'_>, leg: &Leg) -> Result<Option<Out>, Stop>
     Ok(None)
 }
 
-/// What comes before the conversation on the member's channel. `Err`: it is gone.
-async fn prepare(waiting: &Waiting<'_>, leg: &Leg, named: (&str, &str)) -> Result<(), Stop> {
-    let (call, handling, member) = (waiting.call, &waiting.handling, leg.chan());
+/// What a member hears of the call. `Err`: it is gone.
+async fn tell_member(waiting: &Waiting<'_>, leg: &Leg) -> Result<(), Stop> {
+    let (handling, member) = (&waiting.handling, leg.chan());
     if !handling.member_delay.is_zero() {
         member.wait(handling.member_delay).await?;
     }
@@ -119,6 +131,12 @@ async fn prepare(waiting: &Waiting<'_>, leg: &Leg, named: (&str, &str)) -> Resul
     for sound in announce.split('&').map(str::trim).filter(|sound| !sound.is_empty()) {
         member.play(sound, "").await?;
     }
+    member.check()
+}
+
+/// What else comes before the conversation on the member's channel. `Err`: it is gone.
+async fn prepare(waiting: &Waiting<'_>, leg: &Leg, named: (&str, &str)) -> Result<(), Stop> {
+    let (call, handling, member) = (waiting.call, &waiting.handling, leg.chan());
     // A macro or routine on the member's channel reads them there.
     set_variables(waiting, [call, &Call::new(member.clone())], named);
     let name =
@@ -247,19 +265,19 @@ async fn stop_record(waiting: &Waiting<'_>) -> Result<(), Stop> {
 }
 
 /// Who ended it, for the log.
-fn ended(ours: &Call, leg: &Leg, end: BridgeEnd) -> End {
+fn ended([ours, theirs]: [&Chan; 2], end: BridgeEnd) -> End {
     let (id, stop) = match end {
         BridgeEnd::Stopped(id, stop) => (id, Some(stop)),
         BridgeEnd::Disconnected(id) => (id, None),
-        BridgeEnd::Limit => (ours.chan.id(), None),
+        BridgeEnd::Limit => (ours.id(), None),
     };
     let sent = |chan: &call::Chan| chan.with(|c| c.sent_into.clone()).ok().flatten();
-    if let Some((is_bridge, to)) = sent(&ours.chan).or_else(|| sent(leg.chan())) {
+    if let Some((is_bridge, to)) = sent(ours).or_else(|| sent(theirs)) {
         let method = if is_bridge { "BRIDGE" } else { "APP" };
         return End::Attended { method: method.to_owned(), to };
     }
-    let by_caller = id == ours.chan.id();
-    let who = if by_caller { &ours.chan } else { leg.chan() };
+    let by_caller = id == ours.id();
+    let who = if by_caller { ours } else { theirs };
     match (stop, who.with(|c| c.goto.clone()).ok().flatten()) {
         (Some(Stop::Goto), Some(Elsewhere::Dialplan(to))) => {
             End::Blind { exten: to.exten, context: to.context }

@@ -39,9 +39,6 @@ impl Voice {
             }
             Background::Ringing => self.chan.indicate(&Indication::Ringing),
             Background::Music(class) => {
-                if self.chan.state() != call::ChanState::Up {
-                    self.chan.indicate(&Indication::Progress);
-                }
                 self.sounds = self.chan.start_music(class).await?;
             }
         }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use ::queue::{Exit, Handling, Input, Offer, Order, Refusal};
 use base::{Cause, ChannelId, Digit, Instant};
-use call::{Chan, ChanEvent, Leg, Level, Stop};
+use call::{Chan, ChanEvent, Leg, Level, Location, Stop};
 
 use super::voice::{Background, Voice};
 use super::{Asked, talk};
@@ -87,7 +87,7 @@ impl<'a> Waiting<'a> {
             Ok(out) => out,
             Err(stop) => {
                 self.voice.hush();
-                self.let_be(legs::parting_cause(self.call, self.cancel_cause()), "CANCEL");
+                self.let_be(self.cancel_cause(), "CANCEL");
                 self.abandons();
                 self.leaves(Exit::Abandoned);
                 Out::Stopped(stop)
@@ -316,8 +316,22 @@ impl<'a> Waiting<'a> {
         self.digits.push(digit.to_char());
         if self.call.exists(&context, &self.digits) {
             let exten = std::mem::take(&mut self.digits);
+            let to = Location { context: context.clone(), exten: exten.clone(), priority: 0 };
+            // The phones see it there already.
+            let from = self.call.chan.with(|c| std::mem::replace(&mut c.location, to.clone()));
             self.let_be(self.cancel_cause(), "CANCEL");
+            let _ = self.call.chan.with(|c| c.location = from.unwrap_or_else(|_| to.clone()));
             self.write_unanswered();
+            let _ = self.call.chan.with(|c| c.location = to);
+            let (application, data) = ("Queue", self.call.run.data.borrow().clone());
+            self.call.chan.core(|core| {
+                core.notice_of(self.call.chan.id(), |channel| call::Notice::NewExten {
+                    channel,
+                    application,
+                    data,
+                });
+            });
+            self.voice.hush();
             self.leaves(Exit::Key(exten.clone()));
             return Some(Out::Key(Place::find(self.call, &context, &exten, 1)));
         }

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{BridgeId, ChannelId, Clip, Command, Instant, MemberSettings, RoomId};
+use base::{BridgeId, ChannelId, Command, Instant, MemberSettings, RoomId};
 
 use crate::BridgeUse;
 use crate::stasis::is_room_of_programs;
 use crate::{ChanEvent, Core, Notice};
 
+mod announcer;
 mod documents;
 mod menu;
 mod profile;
@@ -28,7 +29,7 @@ pub use profile::{
     UserProfile, row,
 };
 pub use record::{RecordPlan, RecordRefused};
-pub use video::{NoVideo, VideoMode, VideoSeen};
+pub use video::{VideoMode, VideoSeen};
 
 /// Who a member of a conference is and may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +85,10 @@ pub struct Profiles {
     /// Menus by name.
     pub menus: BTreeMap<String, Arc<Menu>>,
 }
+
+/// What the names of rooms begin with in which parties of a call talk together whom nobody put into a conference. Watchers
+/// see the bridge of the call. No dialplan makes one by accident.
+pub const TOGETHER: &str = "together-";
 
 /// Who has made the extension of a conference.
 const REGISTRAR: &str = "app_confbridge";
@@ -152,6 +157,8 @@ pub struct Member {
     pub talks: bool,
     /// It waits for a marked member.
     pub waits: bool,
+    /// It has come in; before that it hears what it is greeted with.
+    pub is_in: bool,
     /// It is elsewhere for a while, and hears and says nothing here.
     pub is_away: bool,
     /// When it entered.
@@ -192,11 +199,14 @@ pub struct Conference {
     pub members: Vec<Member>,
     /// When it ends, where that is fixed.
     pub ends: Option<Instant>,
+    /// Somebody has asked for it by its name, so that watchers see a conference.
+    is_listed: bool,
     /// Members that have come so far.
     came: u32,
     /// Context in which its extension is.
     registered_in: String,
     recording: Option<record::Recording>,
+    announcer: Option<announcer::Announcer>,
     vision: video::Vision,
     /// Where it was recorded last: path and extension.
     recorded: Option<(String, String)>,
@@ -287,18 +297,22 @@ pub enum MemberChange {
 }
 
 /// All conferences.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Conferences {
     by_name: BTreeMap<String, Conference>,
     of_channel: BTreeMap<ChannelId, String>,
+    /// Bridges in which those talk already who will be in the rooms of these names.
+    adopted: BTreeMap<String, BridgeId>,
+    /// What is to be written down once somebody is in the room, by name of the conference.
+    unrecorded: BTreeMap<String, Command>,
     free: Vec<RoomId>,
     rooms: u32,
 }
 
 impl Conferences {
-    /// All of them, by name, but for bridges of programs.
+    /// All of them, by name, but for bridges of programs and of calls.
     pub fn iter(&self) -> impl Iterator<Item = &Conference> {
-        self.by_name.values().filter(|conference| !conference.is_of_programs())
+        self.by_name.values().filter(|conference| conference.is_listed)
     }
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Conference> {
@@ -375,7 +389,24 @@ impl Core {
         guest: Guest,
         profile: &Arc<BridgeProfile>,
     ) -> Result<Entered, Refused> {
-        let stream = self.get(id).and_then(|channel| channel.stream).ok_or(Refused::NoMedia)?;
+        let entered = self.conference_seat(name, id, guest, profile)?;
+        if entered.is_first {
+            self.conference_started(name);
+        }
+        self.conference_join(id);
+        Ok(entered)
+    }
+    /// Gives a channel its place in the conference of this name, which begins with it when there is none. It is greeted
+    /// before it comes in with [`Core::conference_join`]; of a conference that has begun watchers hear by
+    /// [`Core::conference_started`].
+    pub fn conference_seat(
+        &mut self,
+        name: &str,
+        id: ChannelId,
+        guest: Guest,
+        profile: &Arc<BridgeProfile>,
+    ) -> Result<Entered, Refused> {
+        self.get(id).and_then(|channel| channel.stream).ok_or(Refused::NoMedia)?;
         if self.conferences.of(id).is_some() {
             return Err(Refused::NoMedia);
         }
@@ -407,25 +438,48 @@ impl Core {
             menu,
             talks: false,
             waits,
+            is_in: false,
             is_away: false,
             since,
             leaves: None,
         };
         conference.profile = profile.clone();
-        let (bridge, room) = (conference.bridge, conference.room);
-        let settings = conference.mixing(&member);
         conference.members.push(member);
         self.conferences.of_channel.insert(id, name.to_owned());
-        self.bridge_enter(bridge, id);
-        self.media(Command::Enter { stream, room, mixing: profile.mixing(), member: settings });
-        self.conference_notice(id, MemberChange::Entered);
-        self.conference_tell_newcomer(id);
-        self.conference_show(name);
         let begins = seat.is_marked && marked == 0 && self.conference_waiting(name, false);
         self.conference_rouse(name, id);
         let conference = self.conferences.by_name.get(name);
         let (count, active) = conference.map_or((0, 0), |c| (c.members.len(), c.active()));
         Ok(Entered { count, active, waits, begins, is_first })
+    }
+    /// Watchers hear that a conference has begun.
+    pub fn conference_started(&mut self, name: &str) {
+        self.notice(|core| {
+            let found = core.conferences.get(name).filter(|conference| conference.is_listed)?;
+            let bridge = core.bridge_snapshot(found.bridge)?;
+            Some(Notice::ConferenceStart { conference: name.to_owned(), bridge })
+        });
+    }
+    /// Lets a member come in that has its place already.
+    pub fn conference_join(&mut self, id: ChannelId) {
+        let Some(stream) = self.get(id).and_then(|channel| channel.stream) else { return };
+        let Some(member) = self.conferences.member_mut(id).filter(|member| !member.is_in) else { return };
+        member.is_in = true;
+        let Some(conference) = self.conferences.of(id) else { return };
+        let (name, bridge, room) = (conference.name.clone(), conference.bridge, conference.room);
+        let mixing = conference.profile.mixing();
+        if !self.bridge_members(bridge).contains(&id) {
+            self.bridge_enter(bridge, id);
+        }
+        if let Some(member) = self.conference_mixing(id) {
+            self.media(Command::Enter { stream, room, mixing, member });
+        }
+        if let Some(record) = self.conferences.unrecorded.remove(&name) {
+            self.media(record);
+        }
+        self.conference_notice(id, MemberChange::Entered);
+        self.conference_tell_newcomer(id);
+        self.conference_show(&name);
     }
     /// Digits to enter a conference with from here on.
     pub fn conference_pin(&mut self, name: &str, pin: &str) {
@@ -446,9 +500,11 @@ impl Core {
         ends.map(|at| *at += by).is_some()
     }
     fn conference_begin(&mut self, name: &str, profile: &Arc<BridgeProfile>) {
-        let of_programs = is_room_of_programs(name);
-        let bridge = match self.stasis_bridge_of_room(name) {
+        let is_listed = !is_room_of_programs(name) && !name.starts_with(TOGETHER);
+        let adopted = self.conferences.adopted.remove(name);
+        let bridge = match adopted.or_else(|| self.stasis_bridge_of_room(name)) {
             Some(bridge) => bridge,
+            None if !is_listed => self.bridge_create(BridgeUse::Call, "", None),
             None => {
                 self.touched_devices.push(format!("confbridge:{name}"));
                 self.bridge_create(BridgeUse::Conference, name, None)
@@ -465,17 +521,41 @@ impl Core {
             pin: String::new(),
             ends: None,
             members: Vec::new(),
+            is_listed,
             came: 0,
             registered_in: profile.register_in.clone(),
             recording: None,
+            announcer: None,
             vision: video::Vision::default(),
             recorded: None,
         };
         self.registered.add(&profile.register_in, name, REGISTRAR, name);
         self.conferences.by_name.insert(name.to_owned(), fresh);
-        let conference = name.to_owned();
-        let seen = profile.video.seen();
-        self.notice(|_| (!of_programs).then_some(Notice::ConferenceStart { conference, bridge, seen }));
+        if is_listed {
+            self.bridge_shows(bridge, profile.video.seen(), None);
+            self.conference_announcer_comes(name);
+        }
+    }
+    /// Two who talk are about to be in the room of this name, together with more: their bridge goes on there. `false`: they
+    /// do not talk in one.
+    pub fn conference_adopt(&mut self, name: &str, one: ChannelId) -> bool {
+        let bridge = self.bridge_keep(one, true);
+        self.conferences.adopted.extend(bridge.map(|bridge| (name.to_owned(), bridge)));
+        bridge.is_some()
+    }
+    /// They have been let go, and talk in it from here on; or, where they are not `there`, it ends.
+    pub fn conference_adopted(&mut self, name: &str, there: bool) {
+        let Some(&bridge) = self.conferences.adopted.get(name) else { return };
+        if let Some(entry) = self.bridge_mut(bridge) {
+            (entry.is_kept, entry.pair) = (false, None);
+        }
+        if !there {
+            self.conferences.adopted.remove(name);
+            for id in self.bridge_members(bridge).to_vec() {
+                self.bridge_leave(bridge, id);
+            }
+            self.bridge_destroy(bridge);
+        }
     }
     /// Lets those who wait for marked members wait, or takes them in; whether that changed anything for anybody.
     fn conference_waiting(&mut self, name: &str, waits: bool) -> bool {
@@ -509,7 +589,8 @@ impl Core {
     /// Tells the media plane how a member takes part as things are.
     fn conference_adjust(&mut self, id: ChannelId) {
         let Some(conference) = self.conferences.of(id) else { return };
-        let Some(member) = conference.members.iter().find(|member| member.channel == id) else { return };
+        let is_in = |member: &&Member| member.channel == id && member.is_in;
+        let Some(member) = conference.members.iter().find(is_in) else { return };
         let member = conference.mixing(member);
         if let Some(stream) = self.get(id).and_then(|channel| channel.stream) {
             self.media(Command::Adjust { stream, member });
@@ -517,6 +598,9 @@ impl Core {
     }
     /// Puts a member into its room that was joined to another channel meanwhile.
     pub(crate) fn conference_seat_again(&mut self, id: ChannelId) {
+        if self.conferences.member(id).is_none_or(|member| !member.is_in) {
+            return;
+        }
         let Some(conference) = self.conferences.of(id) else { return };
         let (room, mixing) = (conference.room, conference.profile.mixing());
         let stream = self.get(id).and_then(|channel| channel.stream);
@@ -531,33 +615,44 @@ impl Core {
     }
     /// Takes a channel out of its conference, which ends with its last member.
     pub fn conference_leave(&mut self, id: ChannelId) -> Option<Left> {
-        self.conferences.of(id)?;
-        self.conference_notice(id, MemberChange::Left);
+        let was_in = self.conferences.member(id)?.is_in;
+        if was_in {
+            self.conference_notice(id, MemberChange::Left);
+        }
         let name = self.conferences.of_channel.remove(&id)?;
-        if let Some(stream) = self.get(id).and_then(|channel| channel.stream) {
+        if let Some(stream) = self.get(id).and_then(|channel| channel.stream).filter(|_| was_in) {
             self.media(Command::Part { stream });
         }
         let conference = self.conferences.by_name.get_mut(&name)?;
         let at = conference.members.iter().position(|member| member.channel == id)?;
         let was_marked = conference.members.remove(at).seat.is_marked;
         let (bridge, room, count) = (conference.bridge, conference.room, conference.members.len());
-        let seen = conference.profile.video.seen();
         let was_last_marked = was_marked && conference.marked() == 0;
-        self.bridge_leave(bridge, id);
+        if was_in {
+            self.bridge_leave(bridge, id);
+            self.left_bridge_by_itself(id);
+        }
         self.stasis_left_room(&name, id);
         self.conference_part_video(&name, id);
         if count == 0 {
+            let is_listed = self.conferences.get(&name).is_some_and(|conference| conference.is_listed);
+            if is_listed {
+                let conference = name.clone();
+                self.notice(|core| {
+                    Some(Notice::ConferenceEnd { conference, bridge: core.bridge_snapshot(bridge)? })
+                });
+            }
             self.conference_record_end(&name);
+            self.conference_announcer_falls_silent(&name);
             if let Some(ended) = self.conferences.by_name.remove(&name) {
                 self.registered.remove(&ended.registered_in, &name, REGISTRAR, &name);
             }
             self.conferences.free.push(room);
-            let conference = name.clone();
-            let of_programs = is_room_of_programs(&name);
             // One of a program's is there until the program takes it away.
-            if !of_programs {
-                self.notice(|_| Some(Notice::ConferenceEnd { conference, bridge, seen }));
+            if is_listed {
                 self.touched_devices.push(format!("confbridge:{name}"));
+                self.conference_announcer_goes(&name, bridge);
+            } else if !is_room_of_programs(&name) {
                 self.bridge_destroy(bridge);
             }
         } else {
@@ -611,12 +706,6 @@ impl Core {
         }
         Ok(())
     }
-    /// Lets everyone in the conference that a channel is in hear a linear clip.
-    pub fn conference_announce(&mut self, name: &str, clip: Arc<Clip>) {
-        if let Some(room) = self.conferences.get(name).map(|conference| conference.room) {
-            self.media(Command::Announce { room, clip });
-        }
-    }
     /// Mutes members, or lets them be heard again.
     pub fn conference_mute(&mut self, name: &str, which: Which, muted: bool) -> Result<(), NotThere> {
         let ids = self.conferences.select(name, which)?;
@@ -665,16 +754,14 @@ impl Core {
     fn conference_notice(&mut self, id: ChannelId, change: MemberChange) {
         self.conference_tell(id, change);
         self.notice(|core| {
-            let conference = core.conferences.of(id).filter(|conference| !conference.is_of_programs())?;
+            let conference = core.conferences.of(id).filter(|conference| conference.is_listed)?;
             let member = conference.members.iter().find(|member| member.channel == id)?;
             Some(Notice::ConferenceMember {
                 conference: conference.name.clone(),
-                bridge: conference.bridge,
-                count: conference.members.len(),
+                bridge: core.bridge_snapshot(conference.bridge)?,
                 channel: core.snapshot(id)?,
                 is_admin: member.seat.is_admin,
                 is_muted: conference.silences(member),
-                seen: conference.video_seen(),
                 change,
             })
         });

@@ -498,7 +498,7 @@ sounds! {
     only_one "conf-onlyone" "There is one other.";
     there_are "conf-thereare" "Before the number of others.";
     other_in_party "conf-otherinparty" "After the number of others.";
-    place_into_conference "conf-placeintoconf" "Who waited hears it when a marked user has come.";
+    place_into_conference "conf-placeintoconf" "Not played: who waited hears that the conference begins.";
     begin "confbridge-conf-begin" "All hear it when the first marked user has come.";
     wait_for_leader "conf-waitforleader" "Who waits for a marked user hears it.";
     leader_has_left "conf-leaderhasleft" "All hear it when the last marked user has left.";

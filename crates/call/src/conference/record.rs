@@ -70,11 +70,19 @@ impl Core {
         let file = format!("{path}.{extension}");
         let take = self.services.recorder.open(&path, &extension, appends);
         let take = take.map_err(|why| RecordRefused::Failed(format!("{file} cannot be written: {why}")))?;
-        self.media(Command::RecordRoom { room, format: take.format, sink: take.sink });
+        let record = Command::RecordRoom { room, format: take.format, sink: take.sink };
+        let is_empty = |conference: &super::Conference| conference.members.iter().all(|member| !member.is_in);
+        if self.conferences.get(name).is_some_and(is_empty) {
+            // The media plane has a room from its first member on.
+            self.conferences.unrecorded.insert(name.to_owned(), record);
+        } else {
+            self.media(record);
+        }
         if let Some(conference) = self.conferences.by_name.get_mut(name) {
             conference.recording = Some(Recording { file: file.clone(), progress: take.progress, then });
             conference.recorded = Some((path, extension));
         }
+        self.conference_recorder_comes(name);
         self.conference_record_notice(name, bridge, true);
         Ok(file)
     }
@@ -93,8 +101,12 @@ impl Core {
         let conference = self.conferences.by_name.get_mut(name)?;
         let Recording { file, progress, then } = conference.recording.take()?;
         let (room, bridge) = (conference.room, conference.bridge);
-        self.media(Command::StopRecordRoom { room });
+        // One that nobody has come to is complete with what was to write it.
+        if self.conferences.unrecorded.remove(name).is_none() {
+            self.media(Command::StopRecordRoom { room });
+        }
         self.conference_record_notice(name, bridge, false);
+        self.conference_recorder_goes(name);
         if let Some(want) = then {
             self.monitor_afterwards(vec![progress], want);
         }
@@ -104,9 +116,8 @@ impl Core {
         self.conference_tell_record(name, runs);
         let conference = name.to_owned();
         self.notice(|core| {
-            let found = core.conferences.get(&conference)?;
-            let (count, seen) = (found.members.len(), found.video_seen());
-            Some(Notice::ConferenceRecord { conference, bridge, count, seen, runs })
+            let bridge = core.bridge_snapshot(bridge)?;
+            Some(Notice::ConferenceRecord { conference, bridge, runs })
         });
     }
     /// Ends recordings whose files cannot be written any more, while the conferences go on.

@@ -53,8 +53,12 @@ pub(super) struct Vision {
     second: Option<ChannelId>,
     /// Chosen to be seen until it leaves or lets go.
     chosen: Option<ChannelId>,
+    /// One has been, and the conference's own choice is over until somebody lets go.
+    is_chosen: bool,
     /// Who led the talk last and has a camera.
     speaker: Option<ChannelId>,
+    /// Who is seen by all others or is meant to be, as watchers were told.
+    told: Option<ChannelId>,
     /// Streams that the media room has.
     inside: BTreeSet<StreamId>,
     /// What each of them is shown.
@@ -83,19 +87,10 @@ impl VideoSeen {
     }
 }
 
-/// Why nobody in particular is seen, or not this one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoVideo {
-    /// There is no such conference or member.
-    NotThere(NotThere),
-    /// The member sends no video.
-    NoCamera,
-}
-
 impl Conference {
     /// What is seen, as it is chosen at present.
     pub fn video_seen(&self) -> VideoSeen {
-        if self.vision.chosen.is_some() { VideoSeen::Single } else { self.profile.video.seen() }
+        if self.vision.is_chosen { VideoSeen::Single } else { self.profile.video.seen() }
     }
     /// Who is seen by all others.
     pub fn video_source(&self) -> Option<ChannelId> {
@@ -131,7 +126,9 @@ impl Core {
         let Some(conference) = self.conferences.get(name) else { return };
         let room = conference.room;
         let streams_of = |id: ChannelId| self.get(id).map_or(&[][..], |channel| channel.pictures());
-        let is_there = |member: &&super::Member| !member.waits && !member.is_away && member.leaves.is_none();
+        let is_there = |member: &&super::Member| {
+            member.is_in && !member.waits && !member.is_away && member.leaves.is_none()
+        };
         let there = conference.members.iter().filter(is_there).map(|member| member.channel);
         let cameras: Vec<_> = there.filter(|id| streams_of(*id).iter().any(Option::is_some)).collect();
         let (source, second) = conference.choose(&cameras);
@@ -146,7 +143,9 @@ impl Core {
         let mixing = conference.profile.mixing();
         let Some(conference) = self.conferences.by_name.get_mut(name) else { return };
         let vision = &mut conference.vision;
-        let before = std::mem::replace(&mut vision.source, source);
+        vision.source = source;
+        let told = source.or(vision.chosen);
+        let before = std::mem::replace(&mut vision.told, told);
         vision.second = second;
         let enters: Vec<_> = needed.difference(&vision.inside).copied().collect();
         vision.inside.extend(&enters);
@@ -161,22 +160,20 @@ impl Core {
         for (stream, source) in wanted.into_iter().filter(|(to, from)| shown.get(to) != Some(from)) {
             self.media(Command::Show { stream, source: Some(source) });
         }
-        if before != source {
+        if before != told {
             self.conference_tell_source(name, before);
         }
     }
     fn conference_tell_source(&mut self, name: &str, before: Option<ChannelId>) {
+        let Some(conference) = self.conferences.get(name).filter(|c| c.is_listed) else { return };
+        let bridge = conference.bridge;
+        let unique = |id: ChannelId| self.get(id).map(|channel| channel.uniqueid.clone());
+        let source = conference.vision.told.and_then(unique);
+        let previous = before.and_then(unique).map(|uniqueid| uniqueid.to_string());
+        self.bridge_shows(bridge, conference.video_seen(), source);
         self.notice(|core| {
-            let conference = core.conferences.get(name)?;
-            let unique = |id: ChannelId| core.get(id).map(|channel| channel.uniqueid.to_string());
-            Some(Notice::ConferenceVideo {
-                conference: name.to_owned(),
-                bridge: conference.bridge,
-                count: conference.members.len(),
-                seen: conference.video_seen(),
-                source: conference.vision.source.and_then(unique),
-                previous: before.and_then(unique),
-            })
+            let bridge = core.bridge_snapshot(bridge)?;
+            Some(Notice::ConferenceVideo { conference: name.to_owned(), bridge, previous })
         });
     }
     /// The streams of video of a channel are others now: those that are in its conference and not among them have gone.
@@ -213,16 +210,13 @@ impl Core {
         self.conference_show(&name);
     }
     /// Lets all others see this member until it leaves or lets go, whatever the profile says.
-    pub fn conference_choose_video(&mut self, name: &str, id: ChannelId) -> Result<(), NoVideo> {
-        let conference = self.conferences.get(name).ok_or(NoVideo::NotThere(NotThere::Conference))?;
+    pub fn conference_choose_video(&mut self, name: &str, id: ChannelId) -> Result<(), NotThere> {
+        let conference = self.conferences.get(name).ok_or(NotThere::Conference)?;
         if !conference.members.iter().any(|member| member.channel == id) {
-            return Err(NoVideo::NotThere(NotThere::Member));
-        }
-        if !self.get(id).is_some_and(|channel| channel.pictures().iter().any(Option::is_some)) {
-            return Err(NoVideo::NoCamera);
+            return Err(NotThere::Member);
         }
         if let Some(conference) = self.conferences.by_name.get_mut(name) {
-            conference.vision.chosen = Some(id);
+            (conference.vision.chosen, conference.vision.is_chosen) = (Some(id), true);
         }
         self.conference_show(name);
         Ok(())
@@ -230,10 +224,11 @@ impl Core {
     /// A member that is seen lets go; whether it was. The profile says who is seen from here on, which may be the same.
     pub fn conference_release_video(&mut self, name: &str, id: ChannelId) -> bool {
         let Some(conference) = self.conferences.by_name.get_mut(name) else { return false };
-        if conference.vision.source != Some(id) {
+        if conference.vision.source != Some(id) && conference.vision.chosen != Some(id) {
             return false;
         }
         conference.vision.chosen.take_if(|chosen| *chosen == id);
+        conference.vision.is_chosen = conference.vision.chosen.is_some();
         self.conference_show(name);
         true
     }

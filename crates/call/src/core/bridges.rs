@@ -6,10 +6,18 @@ use base::{BridgeId, ChannelId, Instant};
 use dialplan::{Inherit, Var};
 
 use super::{Advance, Core};
+use crate::conference::VideoSeen;
 use crate::{BridgeSnapshot, BridgeUse, CelKind, Notice, VideoChoice, bridge_name};
 
 /// The variable with the name of the channel that sent the call on to this one.
 pub const FORWARDER_NAME: &str = "FORWARDERNAME";
+
+/// Somebody in a bridge who is no channel here.
+pub(crate) struct BridgeGuest {
+    pub(crate) name: Rc<str>,
+    /// By which it is as old as channels are.
+    pub(crate) uniqueid: Rc<str>,
+}
 
 /// Most names in `BRIDGEPEER`, as in the field.
 const PEERS_MAX: usize = 10;
@@ -18,8 +26,10 @@ pub(crate) struct Bridge {
     generation: u32,
     pub(crate) members: Vec<ChannelId>,
     /// Names of those in it that are no channels here: who announces, records or plays music.
-    guests: Vec<Rc<str>>,
+    guests: Vec<BridgeGuest>,
     pub(crate) alive: bool,
+    /// It goes on when the two who talk in it are taken out of their story: more come.
+    pub(crate) is_kept: bool,
     /// Two talk in it and nobody else; whether their digits are waited for.
     pub(crate) pair: Option<bool>,
     /// The two may be a native pair although their digits are waited for.
@@ -34,6 +44,10 @@ pub(crate) struct Bridge {
     uid: Rc<str>,
     /// How its channels are joined, in the field's word.
     technology: &'static str,
+    /// How whose video is seen has been chosen in it, where its use does not say.
+    seen: Option<VideoSeen>,
+    /// UNIQUEID of who is seen.
+    source: Option<Rc<str>>,
     created: Instant,
     /// Who leaves before the other one when it ends: it has sent that one elsewhere.
     leaves_first: Option<ChannelId>,
@@ -55,6 +69,7 @@ impl Core {
                 members: Vec::new(),
                 guests: Vec::new(),
                 alive: false,
+                is_kept: false,
                 pair: None,
                 joins_natively: false,
                 settles: false,
@@ -62,6 +77,8 @@ impl Core {
                 name: Rc::from(""),
                 uid: Rc::from(""),
                 technology: used_for.technology(0),
+                seen: None,
+                source: None,
                 created: Instant::ZERO,
                 leaves_first: None,
             });
@@ -71,9 +88,10 @@ impl Core {
         let Some(entry) = self.bridges.get_mut(slot as usize) else { return BridgeId::new(slot, 0) };
         let bridge = BridgeId::new(slot, entry.generation);
         entry.created = now;
-        (entry.alive, entry.pair, entry.used_for) = (true, None, used_for);
+        (entry.alive, entry.is_kept, entry.pair, entry.used_for) = (true, false, None, used_for);
         (entry.joins_natively, entry.settles, entry.leaves_first) = (false, false, None);
         entry.guests.clear();
+        (entry.seen, entry.source) = (None, None);
         entry.technology = used_for.technology(0);
         entry.name = name.into();
         entry.uid = uid.map_or_else(|| bridge_name(bridge).into(), Rc::from);
@@ -89,7 +107,9 @@ impl Core {
             used_for: entry.used_for,
             technology: entry.technology,
             name: entry.name.clone(),
-            count: entry.members.len(),
+            count: entry.all(),
+            video_mode: entry.seen.map_or(entry.used_for.video_mode(), VideoSeen::spell),
+            video_source: entry.source.clone(),
         })
     }
     /// How whose video is seen in a bridge of programs is chosen anew.
@@ -98,6 +118,12 @@ impl Core {
             self.bridge_mut(bridge).map(|entry| &mut entry.used_for)
         {
             *video = seen;
+        }
+    }
+    /// How whose video is seen is chosen in a conference.
+    pub(crate) fn bridge_shows(&mut self, bridge: BridgeId, seen: VideoSeen, source: Option<Rc<str>>) {
+        if let Some(entry) = self.bridge_mut(bridge) {
+            (entry.seen, entry.source) = (Some(seen), source);
         }
     }
     /// The bridge of this id, as [`BridgeSnapshot::uid`] has it.
@@ -166,9 +192,9 @@ impl Core {
         }
     }
     /// Somebody comes to a bridge who is no channel here, and is seen by its name.
-    pub(crate) fn guest_enters(&mut self, bridge: BridgeId, name: Rc<str>) {
+    pub(crate) fn guest_enters(&mut self, bridge: BridgeId, guest: BridgeGuest) {
         if let Some(entry) = self.bridge_mut(bridge) {
-            entry.guests.push(name);
+            entry.guests.push(guest);
             entry.settles = false;
             self.bridge_changed(bridge);
         }
@@ -176,7 +202,7 @@ impl Core {
     /// It leaves.
     pub(crate) fn guest_leaves(&mut self, bridge: BridgeId, name: &str) {
         if let Some(entry) = self.bridge_mut(bridge) {
-            entry.guests.retain(|guest| **guest != *name);
+            entry.guests.retain(|guest| *guest.name != *name);
             self.bridge_changed(bridge);
             if let Some(entry) = self.bridge_mut(bridge) {
                 entry.settles = entry.guests.is_empty() && entry.members.len() == 2;
@@ -220,7 +246,8 @@ impl Core {
         if entry.technology == "holding_bridge" || all < 2 {
             return;
         }
-        let (members, guests) = (entry.members.clone(), entry.guests.clone());
+        let members = entry.members.clone();
+        let guests: Vec<Rc<str>> = entry.guests.iter().map(|guest| guest.name.clone()).collect();
         for id in &members {
             let others = members.iter().filter(|other| *other != id).filter_map(|other| self.get(*other));
             let others: Vec<_> = others.map(|other| (other.name.clone(), other.call_id.clone())).collect();
@@ -306,7 +333,9 @@ impl Core {
         }
         self.advance(id, Advance::Connected);
         let is_another = count > 2 && self.bridge_chooses(bridge);
-        self.link_bridge(bridge);
+        if self.bridge_entry(bridge).is_some_and(|entry| entry.used_for != BridgeUse::Conference) {
+            self.link_bridge(bridge);
+        }
         self.notice(|core| {
             Some(Notice::BridgeEnter {
                 bridge: core.bridge_snapshot(bridge)?,
@@ -346,6 +375,7 @@ impl Core {
         if !entry.members.contains(&id) {
             return; // it was taken out before
         }
+        let before = entry.all();
         let members = entry.members.clone();
         entry.members.retain(|member| *member != id);
         let is_of_call = entry.used_for == BridgeUse::Call;
@@ -365,7 +395,7 @@ impl Core {
             Some(Notice::BridgeLeave { bridge: core.bridge_snapshot(bridge)?, channel: core.snapshot(id)? })
         });
         self.log_bridge(CelKind::BridgeExit, bridge, id);
-        if members.len() > 2 {
+        if before > 2 {
             self.bridge_changed(bridge);
         }
         self.hold_changes(bridge, id);
@@ -404,15 +434,19 @@ impl Core {
             self.notice(|_| Some(Notice::BridgeDestroy { bridge: shown }));
         }
     }
+    /// The bridge in which channels wait, which is made when it is not there.
+    pub fn hold_open(&mut self, used_for: BridgeUse, name: &str) -> BridgeId {
+        let found =
+            self.alive_bridges().find(|(_, entry)| entry.used_for == used_for && *entry.name == *name);
+        match found.map(|(bridge, _)| bridge) {
+            Some(bridge) => bridge,
+            None => self.bridge_create(used_for, name, None),
+        }
+    }
     /// A channel waits with others, each for somebody: watchers see them in a bridge, which is made for the first. They talk
     /// to nobody there, so it is not the bridge of the channel.
     pub fn hold_enter(&mut self, used_for: BridgeUse, name: &str, id: ChannelId) {
-        let found =
-            self.alive_bridges().find(|(_, entry)| entry.used_for == used_for && *entry.name == *name);
-        let bridge = match found.map(|(bridge, _)| bridge) {
-            Some(bridge) => bridge,
-            None => self.bridge_create(used_for, name, None),
-        };
+        let bridge = self.hold_open(used_for, name);
         let Some(entry) = self.bridge_mut(bridge).filter(|entry| !entry.members.contains(&id)) else {
             return;
         };
@@ -452,6 +486,13 @@ impl Core {
     pub(crate) fn bridge_holds(&self, bridge: BridgeId) -> bool {
         self.bridge_entry(bridge).is_none_or(|entry| entry.technology == "holding_bridge")
     }
+    /// The bridge that two talk in goes on with them when their story lets go of them; whether it is one.
+    pub fn bridge_keep(&mut self, id: ChannelId, kept: bool) -> Option<BridgeId> {
+        let bridge = self.get(id)?.bridge?;
+        let entry = self.bridge_mut(bridge).filter(|entry| entry.used_for == BridgeUse::Call)?;
+        entry.is_kept = kept;
+        Some(bridge)
+    }
     /// Whether digits are waited for in a bridge of two; `None` for any other bridge.
     pub(crate) fn bridge_pair(&self, bridge: BridgeId) -> Option<bool> {
         self.bridge_entry(bridge).and_then(|entry| entry.pair)
@@ -461,6 +502,10 @@ impl Core {
     }
     pub(crate) fn bridge_mut(&mut self, bridge: BridgeId) -> Option<&mut Bridge> {
         self.bridges.get_mut(bridge.slot as usize).filter(|b| b.alive && b.generation == bridge.generation)
+    }
+    /// Those in it who are no channels.
+    pub(crate) fn bridge_guests(&self, bridge: BridgeId) -> &[BridgeGuest] {
+        self.bridge_entry(bridge).map_or(&[], |entry| &entry.guests)
     }
     /// Channels in a bridge.
     pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {

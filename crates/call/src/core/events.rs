@@ -150,6 +150,12 @@ impl Core {
             self.notice_of(id, |channel| Notice::HangupRequest { channel, cause: known });
         }
     }
+    /// A channel has left a bridge and goes on: that is a normal end, unless there is a cause already.
+    pub fn left_bridge_by_itself(&mut self, id: ChannelId) {
+        if let Some(channel) = self.get_mut(id).filter(|channel| channel.last_cause == Cause::NONE) {
+            channel.last_cause = Cause::NORMAL_CLEARING;
+        }
+    }
     /// The cause of an end for which nobody gives one: clearing in conversations that a Dial has made, else none.
     pub fn plain_cause(&self, id: ChannelId) -> Cause {
         let is_dialled = |channel: &crate::Channel| {
@@ -331,7 +337,8 @@ impl Core {
     /// Watchers hear how good the audio of a channel that carries RTP was, once, as far as is known: when its phone hangs up,
     /// else when it ends. Who talks to it then has that under names of its own.
     pub fn tell_quality(&mut self, id: ChannelId) {
-        let Some(channel) = self.get_mut(id).filter(|channel| channel.answered.is_some()) else { return };
+        let is_measured = |channel: &&mut crate::Channel| channel.answered.is_some() || channel.media_flows;
+        let Some(channel) = self.get_mut(id).filter(is_measured) else { return };
         let is_told = channel.is_quality_told || channel.rtp_digits.is_none() || channel.stream.is_none();
         if is_told || !self.watched {
             return;

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::core::BridgeGuest;
 use crate::{Cel, CelKind, Core, DeviceState, Extras, Notice};
 
 /// What a guest is there for.
@@ -43,12 +44,12 @@ impl Core {
             return;
         }
         let (serial, wall) = (self.next_serial(), self.services.wall.now_micros());
-        let uniqueid = self.next_uniqueid(wall).into();
+        let uniqueid: Rc<str> = self.next_uniqueid(wall).into();
         let Some(bridge) = self.stasis.bridges.get_mut(id) else { return };
         let name = format!("{}-{serial:08x}", kind.device());
         let (core, other_half) = (bridge.core, format!("{name};2"));
-        bridge.guests.push(Guest { kind, name, uniqueid });
-        self.guest_enters(core, other_half.into());
+        bridge.guests.push(Guest { kind, name, uniqueid: uniqueid.clone() });
+        self.guest_enters(core, BridgeGuest { name: other_half.into(), uniqueid });
         self.stasis_guest_is(kind, DeviceState::InUse);
     }
     /// It leaves.

@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use base::{BridgeId, RtcpReport};
+use base::RtcpReport;
 pub use call::bridge_name;
-use call::conference::VideoSeen;
 use call::monitor::MonitorChange;
 use call::{
     AgentChange, AgiChange, BridgeSnapshot, DeviceState, HandlerChange, Notice, Presentation, Snapshot,
@@ -67,7 +66,7 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
-    "BridgeVideoSourceUpdate" "call" "The video of another member is seen in a conference; of nobody, when BridgeVideoSource is not there." ["Bridge*", "BridgeVideoSource", "BridgePreviousVideoSource"];
+    "BridgeVideoSourceUpdate" "call" "The video of another member is seen in a conference; of nobody, when BridgeVideoSource is not there." ["Bridge*", "BridgePreviousVideoSource"];
     "ConfbridgeRecord" "call" "A conference is recorded from here on." ["Conference", "Bridge*"];
     "ConfbridgeStopRecord" "call" "A conference is not recorded any more." ["Conference", "Bridge*"];
     "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
@@ -301,7 +300,8 @@ fn prefixed_bridge<'a>(message: Message<'a>, prefix: &str, of: &BridgeSnapshot) 
         .prefixed(prefix, "BridgeCreator", or_unknown(of.used_for.creator()))
         .prefixed(prefix, "BridgeName", or_unknown(&of.name))
         .prefixed(prefix, "BridgeNumChannels", of.count)
-        .prefixed(prefix, "BridgeVideoSourceMode", of.used_for.video_mode())
+        .prefixed(prefix, "BridgeVideoSourceMode", of.video_mode)
+        .optional_prefixed(prefix, "BridgeVideoSource", of.video_source.as_deref().unwrap_or_default())
 }
 
 /// The fields of a bridge with a word before each name; nothing of one that is not there.
@@ -503,21 +503,19 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
         Notice::BridgeLeave { bridge: of, channel: who } => {
             Event::new("BridgeLeave").with(|m| channel(bridge(m, of), "", who))
         }
-        Notice::ConferenceStart { conference, bridge: of, seen } => Event::new("ConfbridgeStart")
-            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0, *seen)),
-        Notice::ConferenceEnd { conference, bridge: of, seen } => Event::new("ConfbridgeEnd")
-            .with(|m| conference_bridge(m.field("Conference", conference), *of, conference, 0, *seen)),
-        Notice::ConferenceRecord { conference, bridge: of, count, seen, runs } => {
-            let name = if *runs { "ConfbridgeRecord" } else { "ConfbridgeStopRecord" };
-            Event::new(name).with(|m| {
-                conference_bridge(m.field("Conference", conference), *of, conference, *count, *seen)
-            })
+        Notice::ConferenceStart { conference, bridge: of } => {
+            Event::new("ConfbridgeStart").with(|m| bridge(m.field("Conference", conference), of))
         }
-        Notice::ConferenceVideo { conference, bridge: of, count, seen, source, previous } => {
+        Notice::ConferenceEnd { conference, bridge: of } => {
+            Event::new("ConfbridgeEnd").with(|m| bridge(m.field("Conference", conference), of))
+        }
+        Notice::ConferenceRecord { conference, bridge: of, runs } => {
+            let name = if *runs { "ConfbridgeRecord" } else { "ConfbridgeStopRecord" };
+            Event::new(name).with(|m| bridge(m.field("Conference", conference), of))
+        }
+        Notice::ConferenceVideo { bridge: of, previous, .. } => {
             Event::new("BridgeVideoSourceUpdate").with(|m| {
-                conference_bridge(m, *of, conference, *count, *seen)
-                    .optional("BridgeVideoSource", source.as_deref())
-                    .field("BridgePreviousVideoSource", previous.as_deref().unwrap_or("none"))
+                bridge(m, of).field("BridgePreviousVideoSource", previous.as_deref().unwrap_or_default())
             })
         }
         Notice::ConferenceMember { .. } => conference_member(notice),
@@ -646,24 +644,6 @@ pub(crate) fn event_of(notice: &Notice, ages: Ages) -> Event {
     }
 }
 
-/// The fields of the bridge of a conference.
-pub(crate) fn conference_bridge<'a>(
-    message: Message<'a>,
-    id: BridgeId,
-    name: &str,
-    count: usize,
-    seen: VideoSeen,
-) -> Message<'a> {
-    message
-        .field("BridgeUniqueid", bridge_name(id))
-        .field("BridgeType", "base")
-        .field("BridgeTechnology", "softmix")
-        .field("BridgeCreator", "ConfBridge")
-        .field("BridgeName", name)
-        .field("BridgeNumChannels", count)
-        .field("BridgeVideoSourceMode", seen.spell())
-}
-
 /// Yes or No.
 pub(crate) const fn yes_no(yes: bool) -> &'static str {
     if yes { "Yes" } else { "No" }
@@ -671,16 +651,8 @@ pub(crate) const fn yes_no(yes: bool) -> &'static str {
 
 fn conference_member(notice: &Notice) -> Event {
     use call::conference::MemberChange;
-    let Notice::ConferenceMember {
-        conference,
-        bridge: of,
-        count,
-        channel: who,
-        is_admin,
-        is_muted,
-        seen,
-        change,
-    } = notice
+    let Notice::ConferenceMember { conference, bridge: of, channel: who, is_admin, is_muted, change } =
+        notice
     else {
         return Event::new("ConfbridgeJoin");
     };
@@ -692,7 +664,7 @@ fn conference_member(notice: &Notice) -> Event {
         MemberChange::Talking(_) => "ConfbridgeTalking",
     };
     Event::new(name).with(|m| {
-        let m = conference_bridge(m.field("Conference", conference), *of, conference, *count, *seen);
+        let m = bridge(m.field("Conference", conference), of);
         let m = channel(m, "", who);
         let m = match change {
             MemberChange::Talking(talks) => m.field("TalkingStatus", if *talks { "on" } else { "off" }),

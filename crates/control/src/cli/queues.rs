@@ -177,7 +177,9 @@ fn queue_text(core: &Core, queue: &Queue, out: &mut String) {
         [] => out.push_str("   No Members\n"),
         members => {
             out.push_str("   Members: \n");
-            members.iter().for_each(|member| {
+            let mut members: Vec<&Member> = members.iter().collect();
+            members.sort_by_key(|member| member.interface.clone());
+            members.into_iter().for_each(|member| {
                 let _ = writeln!(out, "{}", member_line(core, member));
             });
         }
@@ -357,7 +359,7 @@ impl Cli {
     fn queue_add(&self, ask: &mut Ask<'_>) -> Said {
         let (interface, queue) = (ask.need("interface"), ask.need("queue"));
         let Ok(penalty) = ask.arg("penalty").unwrap_or("0").parse() else { return Said::Usage };
-        let new = NewMember {
+        let mut new = NewMember {
             interface: interface.to_owned(),
             penalty,
             name: ask.need("name").to_owned(),
@@ -365,6 +367,7 @@ impl Cli {
             ..NewMember::default()
         };
         let shard = &self.site.shard;
+        new.state = Some(apps::hints::member_state(shard, new.device()));
         let added =
             shard.core.borrow_mut().with_queues(|queues, now, out| queues.add(queue, &new, BY, now, out));
         if let Err(why) = added {

@@ -219,6 +219,8 @@ fn hashkeys(env: &mut dyn Env, args: &str, out: &mut String) -> Answer {
             keys.push(key.to_owned());
         }
     });
+    // What was set last is found first, as in the field.
+    keys.reverse();
     out.push_str(&keys.join(","));
     Ok(())
 }
@@ -385,7 +387,7 @@ mod tests {
         for (text, expected) in [
             ("${GLOBAL(g)}${g}", "11"),
             ("${HASH(h,a)}${HASH(h,b)}${HASH(h,c)}", "xy"),
-            ("${HASHKEYS(h)}", "a,b"),
+            ("${HASHKEYS(h)}", "b,a"),
             ("${p}|${q}|${r}", "1|2,5|"),
             ("${INC(n)}${INC(n)}${DEC(n)}", "424342"),
             ("${n}", "42"),

@@ -46,6 +46,8 @@ fn call(tracer: &mut Tracer) -> Vec<Span> {
         technology: "simple_bridge",
         name: "".into(),
         count,
+        video_mode: "none",
+        video_source: None,
     };
     let dial = |end: bool| {
         let (caller, dest) = (Some(alice.clone()), bob.clone());

@@ -313,7 +313,7 @@ impl<P: PacketIo> Desk<'_, P> {
         let Member { settings, seat, talk, pcm, .. } = member;
         let seat = seat.as_mut().filter(|seat| rate == Some(seat.heard) && !settings.muted);
         let (Some(count), Some(seat)) = (heard, seat) else {
-            return talk.frame(0, ms, settings);
+            return if settings.muted { talk.mute() } else { talk.frame(0, ms, settings) };
         };
         let linear = self.scratch.linear.get(..count).unwrap_or_default();
         let written = match &mut seat.resampler {

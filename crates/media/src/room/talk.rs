@@ -53,6 +53,12 @@ impl Talk {
         self.presence = level.max(self.presence - self.presence.div_ceil(SMOOTHING));
         (self.talks != before).then_some(self.talks)
     }
+    /// A frame of a member that is not to be heard: it does not talk.
+    pub(crate) fn mute(&mut self) -> Option<bool> {
+        self.silent_ms = u32::MAX;
+        self.presence -= self.presence.div_ceil(SMOOTHING);
+        std::mem::take(&mut self.talks).then_some(false)
+    }
     /// Makes a frame as loud as the settings say.
     pub(crate) fn shape(&mut self, pcm: &mut [i16], settings: &MemberSettings) {
         amplify(pcm, settings.talking);

@@ -168,6 +168,8 @@ impl Hall {
         let before = member.talks;
         if mean >= u64::from(member.settings.talking_threshold.max(1)) {
             (member.talks, member.silent_ms) = (true, 0);
+        } else if member.settings.muted {
+            (member.talks, member.silent_ms) = (false, u32::MAX);
         } else {
             member.silent_ms = member.silent_ms.saturating_add(ms.into());
             member.talks &= member.silent_ms < member.settings.silence_ms;

@@ -7,12 +7,12 @@ use super::word;
 use crate::Flow;
 use crate::pbx::Place;
 
-/// Stands at the same priority of another context or extension. The dialplan goes on after it.
+/// Stands at the same priority of another context or extension. The dialplan goes on after it, and watchers see the channel
+/// there from then on.
 fn elsewhere(desk: &Desk, context: Option<&str>, exten: Option<&str>) -> Reply {
     let at = desk.call.here().location();
     let (context, exten) = (context.unwrap_or(&at.context), exten.unwrap_or(&at.exten));
     desk.call.stand_at(Place::find(&desk.call, context, exten, at.priority));
-    desk.call.settle();
     Reply::number(0)
 }
 
@@ -25,7 +25,7 @@ pub(in super::super) fn extension(desk: &Desk, words: &[String]) -> Reply {
 }
 
 pub(in super::super) fn priority(desk: &Desk, words: &[String]) -> Reply {
-    match desk.call.goto(word(words, 0)) {
+    match desk.call.goes_on_at(word(words, 0)) {
         Ok(()) => {
             desk.moved.set(true);
             Reply::number(0)

@@ -107,20 +107,11 @@ fn bridge_list(turn: &mut Turn<'_>) -> Done {
     let core = shard.core.borrow();
     let mut items = 0;
     for shown in core.bridges().filter_map(|(id, _)| core.bridge_snapshot(id)) {
-        let conference = core.conferences.iter().find(|conference| conference.bridge == shown.id);
-        let conference = conference.filter(|_| shown.used_for == call::BridgeUse::Conference);
         if wanted.as_deref().is_some_and(|wanted| wanted != shown.used_for.type_name()) {
             continue;
         }
         items += 1;
-        let item = turn.item("BridgeListItem");
-        match conference {
-            Some(conference) => {
-                let seen = conference.video_seen();
-                events::conference_bridge(item, shown.id, &conference.name, shown.count, seen).end()
-            }
-            None => events::bridge(item, &shown).end(),
-        }
+        events::bridge(turn.item("BridgeListItem"), &shown).end();
     }
     turn.end_list("BridgeListComplete", items).end();
     Ok(After::Go)

@@ -1,7 +1,7 @@
 //! Actions on conferences.
 
 use call::Snapshot;
-use call::conference::{Conference, NoVideo, NotThere, RecordRefused, Which};
+use call::conference::{Conference, NotThere, RecordRefused, Which};
 
 use super::super::events::{self, yes_no};
 use super::super::table::{ActionRow, After, Done, Refusal, Turn, may, must};
@@ -225,10 +225,7 @@ fn set_video(turn: &mut Turn<'_>) -> Done {
     let Which::One(id) = which(turn)? else { return Err("No active channel found matching Channel".into()) };
     match turn.site.shard.core.borrow_mut().conference_choose_video(&name, id) {
         Ok(()) => turn.success("Conference single video source set."),
-        Err(NoVideo::NotThere(why)) => Err(refusal(why)),
-        Err(NoVideo::NoCamera) => {
-            Err("Failed to set Conference single video source: it sends no video.".into())
-        }
+        Err(why) => Err(refusal(why)),
     }
 }
 

@@ -288,7 +288,7 @@ fn number(turn: &Turn<'_>, header: &str) -> Result<u32, Refusal> {
 fn add(turn: &mut Turn<'_>) -> Done {
     let queue = turn.need("Queue")?.to_owned();
     let text = |header: &str| turn.get(header).unwrap_or_default().to_owned();
-    let new = NewMember {
+    let mut new = NewMember {
         interface: turn.need("Interface")?.to_owned(),
         name: text("MemberName"),
         state_interface: text("StateInterface"),
@@ -300,6 +300,7 @@ fn add(turn: &mut Turn<'_>) -> Done {
         ..NewMember::default()
     };
     let shard = turn.site.shard.clone();
+    new.state = Some(apps::hints::member_state(&shard, new.device()));
     let added =
         shard.core.borrow_mut().with_queues(|queues, now, out| queues.add(&queue, &new, BY, now, out));
     added.map_err(|why| match why {

@@ -322,6 +322,8 @@ fn an_attended_transfer_names_the_bridges_that_were_and_the_one_that_stays() {
         technology: "simple_bridge",
         name: "".into(),
         count: 2,
+        video_mode: "none",
+        video_source: None,
     };
     desk.world.shard.core.borrow_mut().notice(|core| {
         let [first, second] = ids.map(|id| core.snapshot(id).map(Box::new));

@@ -115,6 +115,8 @@ fn events_have_the_shape_of_their_models() {
             technology: "simple_bridge",
             name: "".into(),
             count: 2,
+            video_mode: "none",
+            video_source: None,
         };
         Some(Notice::AttendedTransfer {
             transferer: leg()?,

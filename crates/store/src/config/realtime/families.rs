@@ -298,6 +298,7 @@ pub fn member_of_row(row: &FamilyRow) -> Option<NewMember> {
             .filter(|seconds| *seconds > 0)
             .map(|seconds| Duration::from_secs(seconds.into())),
         skills: Skills::parse(&text("skills")).unwrap_or_default(),
+        state: None,
         row: Some(text("uniqueid")),
     })
 }
