@@ -443,6 +443,10 @@ impl Joined {
         let mut core = shard.core.borrow_mut();
         let bridge = within.unwrap_or_else(|| core.bridge_create(BridgeUse::Call, "", None));
         core.bridge_pairs(bridge, keyed.contains(&true));
+        if let Some(entry) = core.bridge_mut(bridge).filter(|_| within.is_some()) {
+            // Watchers see an agent's call so, whatever keys it has.
+            entry.joins_natively = true;
+        }
         // Who was asked for is there first, then who has asked.
         core.bridge_enter(bridge, b);
         if within.is_none() {

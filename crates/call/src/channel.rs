@@ -370,6 +370,8 @@ pub struct Channel {
     pub goto: Option<Elsewhere>,
     /// Where it was sent while it was in something else, as watchers were told.
     pub told_place: Option<Location>,
+    /// Priority of the step that watchers were told of last.
+    pub told_step: Option<u32>,
     /// A story has just begun that will [take](crate::Chan::take_all) it: nothing is to be done with it before.
     pub wanted: bool,
     /// The story that it was handed to and that has not yet noticed.

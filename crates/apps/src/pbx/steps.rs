@@ -381,6 +381,9 @@ impl Call {
                 core.services.log.line_of_call(call, Level::Verbose(3), "pbx", &line);
             }
             let told = core.get_mut(id).and_then(|c| c.told_place.take_if(|told| *told == c.location));
+            if let Some(channel) = core.get_mut(id) {
+                channel.told_step = Some(channel.location.priority);
+            }
             if told.is_none() {
                 core.seen_anew(id);
                 core.notice_of(id, |channel| Notice::NewExten { channel, application: row.name, data });

@@ -152,7 +152,10 @@ impl Core {
         let bridge = self.get(id).and_then(|channel| channel.bridge);
         bridge
             .and_then(|bridge| self.bridge_entry(bridge))
-            .is_some_and(|entry| entry.technology == "native_rtp")
+            .is_some_and(|entry| {
+                let waits = entry.used_for == BridgeUse::Call && entry.pair != Some(false);
+                entry.technology == "native_rtp" && !waits
+            })
     }
     fn is_native_pair(&self, a: ChannelId, b: ChannelId) -> bool {
         let (Some(one), Some(two)) = (self.get(a), self.get(b)) else { return false };

@@ -103,6 +103,7 @@ impl Core {
             sent_into: None,
             goto: None,
             told_place: None,
+            told_step: None,
             seen: None,
             wanted: false,
             keeper: None,

@@ -346,6 +346,10 @@ impl Core {
         let Some(channel) = self.get_mut(id) else { return };
         channel.is_quality_told = true;
         let quality = channel.quality.as_deref().copied().unwrap_or_default();
+        // Watchers see it where its last step was, not behind it.
+        let at = channel.location.priority;
+        let is_behind = |told: &u32| told.checked_add(1) == Some(at);
+        channel.location.priority = channel.told_step.filter(is_behind).unwrap_or(at);
         let members = channel.bridge.map(|bridge| self.bridge_members(bridge));
         let peer = match members {
             Some(&[a, b]) => Some(if a == id { b } else { a }),
@@ -356,6 +360,9 @@ impl Core {
             if let Some(peer) = peer {
                 self.set_variable(peer, &format!("{name}BRIDGED"), &text);
             }
+        }
+        if let Some(channel) = self.get_mut(id) {
+            channel.location.priority = at;
         }
     }
     /// The totals of channels that carry RTP are asked for where no report tells them, so that they are known when a call ends.
