@@ -5,6 +5,7 @@ mod common;
 use std::rc::Rc;
 
 use base::ChannelId;
+use call::Notice;
 use call::features::{AppFeature, Features, PressedBy, RunsOn};
 use common::{BYE, at, at_rest, in_order, lines, location, noted, phone, warnings, world};
 use sim::{Act, World};
@@ -90,13 +91,14 @@ fn who_waits_hears_what_is_asked_for_until_its_time_is_up() {
 fn a_third_joins_two_who_talk_and_two_are_left_when_one_goes() {
     let mut world =
         office("exten => 1,1,Dial(SIM/6002)\nexten => 2,1,BridgeAdd(SIM/6002)\n same => n,NoOp(alone)");
+    world.watch();
     world.phone("6002", phone(&[(1000, Act::Answer), (40_000, BYE)]));
     begin(&mut world, "6001", "1", &[(30_000, BYE)]);
     world.run_until(at(5000));
     begin(&mut world, "6003", "2", &[(60_000, BYE)]);
     let members = |world: &World| {
         let core = world.shard.core.borrow();
-        core.conferences.iter().map(|conference| conference.members.len()).sum::<usize>()
+        core.bridges().map(|(_, members)| members.len()).sum::<usize>()
     };
     for (moment, expected) in [(6000, 3), (31_000, 2), (41_000, 0)] {
         world.run_until(at(moment));
@@ -105,6 +107,19 @@ fn a_third_joins_two_who_talk_and_two_are_left_when_one_goes() {
     world.run();
     assert_eq!(noted(&world), ["alone"]);
     at_rest(&world, "three");
+    // It is the bridge of the two all the time, which nobody leaves when the third comes.
+    let seen = world.notices.iter().filter_map(|notice| match notice {
+        Notice::BridgeCreate { .. } => Some("made".to_owned()),
+        Notice::BridgeEnter { bridge, .. } => Some(format!("+{} {}", bridge.count, bridge.technology)),
+        Notice::BridgeLeave { bridge, .. } => Some(format!("-{}", bridge.count)),
+        Notice::BridgeDestroy { .. } => Some("gone".to_owned()),
+        Notice::ConferenceStart { .. } | Notice::ConferenceMember { .. } => Some("a conference".to_owned()),
+        _ => None,
+    });
+    assert_eq!(
+        seen.collect::<Vec<_>>(),
+        ["made", "+1 simple_bridge", "+2 simple_bridge", "+3 softmix", "-2", "-1", "-0", "gone"]
+    );
     let mut world = office("exten => 2,1,BridgeAdd(SIM/6002)\n same => n,NoOp(nobody)");
     begin(&mut world, "6003", "2", &[(60_000, BYE)]);
     world.run();

@@ -180,6 +180,47 @@ fn two_meet_hear_each_other_come_and_go_and_the_conference_ends_with_the_last() 
 }
 
 #[test]
+fn who_announces_and_who_records_are_in_the_bridge_and_no_call_becomes_part_of_another() {
+    for (exten, guests) in [("1", "CBAnn"), ("rec", "CBAnn CBRec")] {
+        let mut world = conferences();
+        call(&mut world, exten, &[(9000, BYE)]);
+        call(&mut world, exten, &[(6000, BYE)]);
+        world.run();
+        let own = guests.split(' ').count();
+        let mut counts = Vec::new();
+        for notice in &world.notices {
+            match notice {
+                Notice::ConferenceStart { bridge, .. } => counts.push(("start", bridge.count)),
+                Notice::BridgeEnter { bridge, channel, .. } => {
+                    assert_eq!(channel.linkedid, channel.uniqueid, "{exten}");
+                    counts.push(("enters", bridge.count));
+                }
+                Notice::BridgeLeave { bridge, .. } => counts.push(("leaves", bridge.count)),
+                Notice::ConferenceEnd { bridge, .. } => counts.push(("end", bridge.count)),
+                _ => {}
+            }
+        }
+        let expected = [("start", 0), ("enters", 1), ("enters", 2), ("leaves", 1), ("leaves", 0), ("end", 0)];
+        assert_eq!(counts, expected.map(|(what, members)| (what, members + own)), "{exten}");
+        let peers: Vec<&str> = world
+            .notices
+            .iter()
+            .filter_map(|notice| match notice {
+                Notice::VarSet { variable, value, .. } if variable == "BRIDGEPEER" => Some(value.as_str()),
+                _ => None,
+            })
+            .collect();
+        let named: Vec<String> = peers
+            .first()
+            .into_iter()
+            .flat_map(|all| all.split(','))
+            .map(|name| name.split('/').next().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(named.join(" "), guests, "{exten}: {peers:?}");
+    }
+}
+
+#[test]
 fn who_is_sent_out_goes_on_in_the_dialplan() {
     let mut world = conferences();
     let first = call(&mut world, "1", &[(20_000, BYE)]);
@@ -299,7 +340,7 @@ fn who_waits_for_a_marked_user_hears_music_and_nobody_else_until_one_comes() {
     let leader = call(&mut world, "uleader", &[(20_000, BYE)]);
     until(&mut world, 8000);
     assert_eq!(world.endless_sound(waiter), None);
-    assert_eq!(heard(&world, 1), ["conf-waitforleader", "music default", "conf-placeintoconf"]);
+    assert_eq!(heard(&world, 1), ["conf-waitforleader", "music default"]);
     assert_eq!(said(&world, "#1 is heard"), 1);
     assert_eq!(said(&world, "room 0 hears confbridge-conf-begin"), 1);
     assert_eq!(heard(&world, 2), ["conf-onlyperson"; 0], "it is not alone");

@@ -450,19 +450,19 @@ exten => 1,1,AddQueueMember(sales,SIM/6009,3,,Bea,Custom:bea,20)
             "7 Bea",
             "german=3&sales=1",
             "REMOVED",
-            "NOTDYNAMIC 0 linear",
+            "NOTDYNAMIC -1 ",
         ]
     );
     assert_eq!(
         log(&world),
         [
-            "Bea ADDMEMBER ",
+            "SIM/6009 ADDMEMBER ",
             "Bea PAUSE lunch",
             "Bea PAUSEALL lunch",
             "Bea UNPAUSE ",
-            "Bea PENALTY 7",
-            "Bea SKILLS german=3&sales=1",
-            "Bea REMOVEMEMBER ",
+            "SIM/6009 PENALTY 7",
+            "SIM/6009 SKILLS german=3&sales=1",
+            "SIM/6009 REMOVEMEMBER ",
             "Bea DID 1234|5",
         ]
     );
@@ -505,7 +505,10 @@ exten => 1,1,QueueUpdate(sales,${UNIQUEID},SIM/6002,ANSWER,40,5|12345)
  same => n,NoOp(${QUEUEUPDATESTATUS})
  same => n,QueueUpdate(sales)
  same => n,NoOp(${QUEUEUPDATESTATUS})";
-    let config = sales(&["SIM/6002"], |settings| settings.wrapup = Duration::from_secs(10));
+    let config = sales(&["SIM/6002"], |settings| {
+        settings.wrapup = Duration::from_secs(10);
+        settings.handling.set_queue_var = true;
+    });
     let world = queued(dialplan, &config, &[], &[]);
     assert_eq!(noted(&world), ["UPDATED 1 0", "UPDATED 1 010 0", "NOQUEUE", "ERROR"]);
     assert_eq!(log(&world), ["SIM/6002 OUTCALL ANSWER|40|5|12345", "SIM/6002 OUTCALL BUSY|0|"]);

@@ -307,6 +307,12 @@ fn section5_routines() {
             vec!["back"],
         ),
         (
+            "loops and conditions keep their places in variables while they are open",
+            "exten => 1,1,While($[${i}0 < 10])\n same => n,NoOp(${default_1_1} ${WHILE_0} ${END_WHILE_0})\n same => n,Set(i=$[0${i} + 1])\n same => n,EndWhile()\n\
+             same => n,NoOp([${WHILE_0}${END_WHILE_0}])\n same => n,If(1)\n same => n,NoOp(${IF_0})\n same => n,EndIf()\n same => n,NoOp([${IF_0}])",
+            vec!["0 default,1,1 ", "[]", "default,1,6", "[]"],
+        ),
+        (
             "Macro comes back when its steps end, and MacroExit earlier",
             "exten => 1,1,Macro(m,a)\n same => n,Macro(m,stop)\n same => n,NoOp(end ${MACRO_EXTEN})\n\
              [macro-m]\nexten => s,1,ExecIf($[\"${ARG1}\" = \"stop\"]?MacroExit())\n same => n,NoOp(${ARG1} ${MACRO_EXTEN} ${MACRO_PRIORITY})",

@@ -26,7 +26,7 @@ fn each_strategy_calls_whom_it_says() {
     ];
     let turn = Turn { members: 4, queue: 0, caller: 0 };
     for (name, strategy, turn, draws, expected) in [
-        ("all of the lowest penalty", RingAll, turn, [0, 0, 0, 0], vec![0, 1, 3]),
+        ("all of the lowest penalty", RingAll, turn, [0, 0, 0, 0], vec![3, 1, 0]),
         ("idle longest", LeastRecent, turn, [0, 0, 0, 0], vec![3]),
         ("fewest calls, first of equals", FewestCalls, turn, [0, 0, 0, 0], vec![1]),
         ("the draw, within a penalty", Random, turn, [7, 3, 0, 5], vec![1]),
@@ -65,7 +65,11 @@ fn model(strategy: Strategy, members: &[Candidate], turn: Turn, draws: &[u64]) -
         order.first().map(|member| member.place).into_iter().collect()
     };
     match strategy {
-        Strategy::RingAll => light().map(|member| member.place).collect(),
+        Strategy::RingAll => {
+            let mut all: Vec<usize> = light().map(|member| member.place).collect();
+            all.reverse();
+            all
+        }
         Strategy::LeastRecent => {
             first(light().collect(), &|member| member.last_call.map_or(0, |at| 1 + at.as_millis()))
         }

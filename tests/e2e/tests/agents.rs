@@ -190,6 +190,6 @@ fn a_call_through_a_queue_to_an_agent_who_sends_it_on_has_one_truth() {
         assert!([&customer.uniqueid, &agent.uniqueid].contains(&&event.linkedid), "{event:?}");
         assert!(event.channel != of_anna || event.linkedid == agent.uniqueid, "{event:?}");
     }
-    let talks = |event: &&Event| event.kind == "BRIDGE_ENTER" && event.channel.ends_with(";2");
+    let talks = |event: &&Event| event.kind == "BRIDGE_EXIT" && event.channel.ends_with(";2");
     assert_eq!(all.iter().find(talks).expect("the conversation").linkedid, agent.uniqueid);
 }

@@ -48,7 +48,7 @@ impl Drop for Seated<'_> {
             |core: &mut Core| core.conferences.of(self.chan.id()).map(|c| (c.name.clone(), c.members.len()));
         // With the last one the conference ends: what all were to hear is heard by nobody.
         if let Some((name, 1)) = self.chan.core(of) {
-            shard.conference_announce(&name, &self.heralds.left);
+            self.chan.core(|core| core.conference_unheard(&name, &self.heralds.left));
         }
         let left = self.chan.core(|core| {
             let left = core.conference_leave(self.chan.id());

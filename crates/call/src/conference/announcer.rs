@@ -33,7 +33,8 @@ pub(super) struct Announcer {
 
 impl Core {
     fn conference_guest(&mut self, technology: &str, conference: &str) -> (String, Rc<str>) {
-        let (serial, wall) = (self.next_serial(), self.services.wall.now_micros());
+        let (serial, wall) = (self.conferences.guests, self.services.wall.now_micros());
+        self.conferences.guests = serial.wrapping_add(1);
         (format!("{technology}/{conference}-{serial:08x}"), self.next_uniqueid(wall).into())
     }
     /// A conference has begun.
@@ -88,6 +89,14 @@ impl Core {
         });
         self.media(Command::Announce { room, clip: prompt.clip().clone() });
         logs
+    }
+    /// What everyone would be to hear comes when nobody is left: that is logged only.
+    pub fn conference_unheard(&mut self, conference: &str, prompts: &[Prompt]) {
+        let found = self.conferences.by_name.get_mut(conference).and_then(|found| found.announcer.as_mut());
+        if let Some(announcer) = found {
+            let named = prompts.iter().filter(|prompt| prompt.is_named());
+            announcer.waiting.extend(named.map(|prompt| (prompt.clone(), Duration::ZERO)));
+        }
     }
     /// What was announced is over and the next begins: how long that is heard; `None` when there is nothing more.
     fn conference_heard(&mut self, conference: &str, room: RoomId) -> Option<Duration> {

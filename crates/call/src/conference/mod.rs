@@ -303,6 +303,8 @@ pub struct Conferences {
     of_channel: BTreeMap<ChannelId, String>,
     /// Bridges in which those talk already who will be in the rooms of these names.
     adopted: BTreeMap<String, BridgeId>,
+    /// Guests that conferences have had, for their names.
+    guests: u32,
     /// What is to be written down once somebody is in the room, by name of the conference.
     unrecorded: BTreeMap<String, Command>,
     free: Vec<RoomId>,

@@ -150,12 +150,10 @@ impl Core {
     /// Whether a channel and another one hear each other without anybody between them, so that nobody hears of digits.
     pub(crate) fn is_in_native_pair(&self, id: ChannelId) -> bool {
         let bridge = self.get(id).and_then(|channel| channel.bridge);
-        bridge
-            .and_then(|bridge| self.bridge_entry(bridge))
-            .is_some_and(|entry| {
-                let waits = entry.used_for == BridgeUse::Call && entry.pair != Some(false);
-                entry.technology == "native_rtp" && !waits
-            })
+        bridge.and_then(|bridge| self.bridge_entry(bridge)).is_some_and(|entry| {
+            let waits = entry.used_for == BridgeUse::Call && entry.pair != Some(false);
+            entry.technology == "native_rtp" && !waits
+        })
     }
     fn is_native_pair(&self, a: ChannelId, b: ChannelId) -> bool {
         let (Some(one), Some(two)) = (self.get(a), self.get(b)) else { return false };
