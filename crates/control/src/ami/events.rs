@@ -66,7 +66,7 @@ events! {
     "ConfbridgeLeave" "call" "A channel left a conference." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeMute" "call" "A member of a conference is not heard any more." ["Conference", "Bridge*", "Channel*", "Admin"];
     "ConfbridgeUnmute" "call" "A member of a conference is heard again." ["Conference", "Bridge*", "Channel*", "Admin"];
-    "BridgeVideoSourceUpdate" "call" "The video of another member is seen in a conference; of nobody, when BridgeVideoSource is not there." ["Bridge*", "BridgePreviousVideoSource"];
+    "BridgeVideoSourceUpdate" "call" "The video of another member is seen in a conference; of nobody, when BridgeVideoSource is not there." ["Bridge*", "BridgeVideoSource", "BridgePreviousVideoSource"];
     "ConfbridgeRecord" "call" "A conference is recorded from here on." ["Conference", "Bridge*"];
     "ConfbridgeStopRecord" "call" "A conference is not recorded any more." ["Conference", "Bridge*"];
     "QueueCallerJoin" "agent" "A caller entered a queue." ["Channel*", "Queue", "Position", "Count"];
