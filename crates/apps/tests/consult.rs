@@ -156,7 +156,7 @@ fn three_talk_at_once_until_one_is_left() {
     let mut world = asking(|_| {}, &keys, &[(2000, Act::Answer), (60_000, BYE)], &[]);
     let members = |world: &World| {
         let core = world.shard.core.borrow();
-        core.conferences.iter().map(|conference| conference.members.len()).sum::<usize>()
+        core.bridges().map(|(_, members)| members.len()).sum::<usize>()
     };
     world.run_until(at(20_000));
     assert_eq!(members(&world), 3);

@@ -235,7 +235,14 @@ impl Core {
     }
     /// Tells the security log and watchers; nothing is made when neither is there.
     pub fn tell_attempt(&mut self, attempt: impl FnOnce(&Self) -> Attempt) {
-        let logged = self.services.log.enabled(Level::Security);
+        self.tell_attempt_logged(self.services.log.enabled(Level::Security), attempt);
+    }
+    /// Tells watchers alone, where the log has another line of the same request: that of nobody takes no more lines, and no
+    /// more time to write them, than that of a user.
+    pub fn tell_attempt_aside(&mut self, attempt: impl FnOnce(&Self) -> Attempt) {
+        self.tell_attempt_logged(false, attempt);
+    }
+    fn tell_attempt_logged(&mut self, logged: bool, attempt: impl FnOnce(&Self) -> Attempt) {
         if !logged && !self.watched {
             return;
         }

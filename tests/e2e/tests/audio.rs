@@ -326,7 +326,9 @@ fn what_the_other_side_heard_is_counted_too() {
     until_heard(&bob, ALICE);
     let shown = server.cli("pjsip show channelstats");
     assert!(shown.contains("Receive") && shown.contains("alice-") && shown.contains("bob-"), "{shown}");
-    alice.hang_up();
+    // Who hangs up first leaves the other one with what it has heard.
+    bob.hang_up();
+    alice.until_hung_up();
     server.until_idle();
     let peer = server.database("quality", "peer");
     let received: u64 = peer

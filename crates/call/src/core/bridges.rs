@@ -508,6 +508,10 @@ impl Core {
     pub(crate) fn bridge_guests(&self, bridge: BridgeId) -> &[BridgeGuest] {
         self.bridge_entry(bridge).map_or(&[], |entry| &entry.guests)
     }
+    /// Names of those in it who are no channels: who announces, records or plays music.
+    pub fn bridge_guest_names(&self, bridge: BridgeId) -> impl Iterator<Item = &str> {
+        self.bridge_guests(bridge).iter().map(|guest| &*guest.name)
+    }
     /// Channels in a bridge.
     pub fn bridge_members(&self, bridge: BridgeId) -> &[ChannelId] {
         self.bridge_entry(bridge).map_or(&[], |entry| &entry.members)

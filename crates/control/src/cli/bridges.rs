@@ -119,12 +119,14 @@ impl Cli {
                     })
                 })
                 .collect();
+            let guests: Vec<&str> = core.bridge_guest_names(id).collect();
             json!({
                 "id": uid_of(core, id),
                 "type": kind,
                 "technology": technology,
                 "conference": conference,
                 "channels": rows,
+                "guests": guests,
             })
         };
         let text = || {
@@ -135,7 +137,10 @@ impl Cli {
             if let Some(name) = conference {
                 let _ = writeln!(out, "Conference: {}", clean(name));
             }
-            let _ = writeln!(out, "Num-Channels: {}", channels.len());
+            let _ = writeln!(out, "Num-Channels: {}", channels.len() + core.bridge_guest_names(id).count());
+            for guest in core.bridge_guest_names(id) {
+                let _ = writeln!(out, "Channel: {}", clean(guest));
+            }
             for channel in &channels {
                 let (name, caller) = (clean(&channel.name), clean(channel.caller.number()));
                 let _ = writeln!(out, "Channel: {name} {caller} {}", clock(core.now.since(channel.created)));

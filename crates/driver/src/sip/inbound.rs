@@ -89,11 +89,10 @@ impl SipDriver {
                 let is_told = core.tells_of(source.remote.ip(), presence);
                 let event = if guess.is_some() { "ChallengeResponseFailed" } else { "ChallengeSent" };
                 self.count_stranger(core, incoming, endpoint.is_some(), is_told && guess.is_none());
-                if is_told && endpoint.is_none() {
-                    self.tell_attempt(core, incoming, "InvalidAccountID", None, "");
-                }
-                if is_told {
-                    self.tell_attempt(core, incoming, event, endpoint.as_deref(), "");
+                match &endpoint {
+                    _ if !is_told => {}
+                    Some(endpoint) => self.tell_attempt(core, incoming, event, Some(endpoint), ""),
+                    None => self.tell_attempt_of_nobody(core, incoming, event),
                 }
                 // One without credentials is the normal first try.
                 if is_told && incoming.message.view().has(HeaderName::Authorization) {
@@ -250,6 +249,15 @@ impl SipDriver {
         );
         core.log(Level::Notice, "res_pjsip", &line);
     }
+    /// Tells watchers that nobody has this name, and what became of the request (`event`); the log has one line of both, as it
+    /// has of a user: who fails by it is named there.
+    fn tell_attempt_of_nobody(&self, core: &mut Core, incoming: &Incoming, event: &'static str) {
+        for told in ["InvalidAccountID", event] {
+            let is_logged = (told == "InvalidAccountID") != (event == "ChallengeSent");
+            let attempt = |_: &Core| self.attempt(incoming, told, None, "");
+            if is_logged { core.tell_attempt(attempt) } else { core.tell_attempt_aside(attempt) }
+        }
+    }
     /// Tells the security log and watchers of an attempt to get in. Who it is shows where an endpoint was found or named.
     pub(crate) fn tell_attempt(
         &self,
@@ -259,35 +267,41 @@ impl SipDriver {
         endpoint: Option<&Endpoint>,
         acl: &str,
     ) {
-        core.tell_attempt(|_| {
-            let message = incoming.message.view();
-            let source = incoming.source;
-            let bind = self.bind(source.transport);
-            let transport =
-                bind.map_or_else(String::new, |bind| format!("{:?}", bind.protocol).to_uppercase());
-            let credentials = message.headers(HeaderName::Authorization).find_map(Credentials::parse);
-            // What nobody's name is stands in the event that says so, and in no other.
-            let account = match endpoint {
-                Some(endpoint) => endpoint.name.to_string(),
-                None if event == "InvalidAccountID" => {
-                    message.from().map(|from| identity::text(&from.uri.user_decoded())).unwrap_or_default()
-                }
-                None => "<unknown>".to_owned(),
-            };
-            let answered = credentials.filter(|_| event == "ChallengeResponseFailed");
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Attempt {
-                event,
-                service: "PJSIP",
-                account,
-                session: identity::text(message.call_id().unwrap_or_default()),
-                local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
-                remote: security::address(&transport, source.remote),
-                challenge: answered.as_ref().map_or_else(|| acl.to_owned(), |answered| text(answered.nonce)),
-                response: answered.as_ref().map(|answered| text(answered.response())).unwrap_or_default(),
-                ..Attempt::default()
+        core.tell_attempt(|_| self.attempt(incoming, event, endpoint, acl));
+    }
+    fn attempt(
+        &self,
+        incoming: &Incoming,
+        event: &'static str,
+        endpoint: Option<&Endpoint>,
+        acl: &str,
+    ) -> Attempt {
+        let message = incoming.message.view();
+        let source = incoming.source;
+        let bind = self.bind(source.transport);
+        let transport = bind.map_or_else(String::new, |bind| format!("{:?}", bind.protocol).to_uppercase());
+        let credentials = message.headers(HeaderName::Authorization).find_map(Credentials::parse);
+        // What nobody's name is stands in the event that says so, and in no other.
+        let account = match endpoint {
+            Some(endpoint) => endpoint.name.to_string(),
+            None if event == "InvalidAccountID" => {
+                message.from().map(|from| identity::text(&from.uri.user_decoded())).unwrap_or_default()
             }
-        });
+            None => "<unknown>".to_owned(),
+        };
+        let answered = credentials.filter(|_| event == "ChallengeResponseFailed");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Attempt {
+            event,
+            service: "PJSIP",
+            account,
+            session: identity::text(message.call_id().unwrap_or_default()),
+            local: bind.map_or_else(String::new, |bind| security::address(&transport, bind.local)),
+            remote: security::address(&transport, source.remote),
+            challenge: answered.as_ref().map_or_else(|| acl.to_owned(), |answered| text(answered.nonce)),
+            response: answered.as_ref().map(|answered| text(answered.response())).unwrap_or_default(),
+            ..Attempt::default()
+        }
     }
     /// Answers without keeping anything.
     pub(crate) fn refuse(&mut self, incoming: &Incoming, answer: &Answer<'_>) {

@@ -514,6 +514,16 @@ mod tests {
         assert_eq!(gate().verify(&credentials, b"REGISTER", b"other", password, at(1)), Verdict::Denied);
     }
 
+    /// A nonce of this age and seal, in the form of ours.
+    fn nonce(made: u64, seal: u64) -> String {
+        let mut octets = [0; NONCE];
+        octets[..STAMP].copy_from_slice(&made.to_be_bytes());
+        octets[NONCE - 8..].copy_from_slice(&seal.to_be_bytes());
+        let mut text = Vec::new();
+        base64::encode(&octets, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
     #[test]
     fn a_count_is_accepted_once_and_may_arrive_out_of_order() {
         let mut counts = NonceCounts::new(64);
@@ -523,7 +533,7 @@ mod tests {
             );
             counts.accept(&Credentials::parse(text.as_bytes()).unwrap())
         };
-        let (one, two) = ("0123456789abcdef0000000000000001", "0123456789abcdef0000000000000002");
+        let (one, two) = (&*nonce(0x0123_4567, 1), &*nonce(0x0123_4567, 2));
         for (nonce, nc, new) in [
             (one, 1, true),
             (one, 1, false),
@@ -543,7 +553,7 @@ mod tests {
     #[test]
     fn what_a_full_memory_forgets_is_refused_and_what_has_no_count_is_good_once() {
         let accept = |counts: &mut NonceCounts, made: u64, seal: u64, count: &str| {
-            let nonce = format!("{made:016x}{seal:016x}");
+            let nonce = nonce(made, seal);
             let text = format!(
                 "Digest username=\"a\",realm=\"r\",nonce=\"{nonce}\",uri=\"sip:x\",response=\"00\"{count}"
             );

@@ -152,7 +152,7 @@ fn events_go_to_those_who_may_and_want_to_hear_them_and_pass_their_filters() {
         "{calls:?}"
     );
     let filtered = desk.sent(3);
-    assert_eq!(event_names(&filtered), ["Hangup"]);
+    assert_eq!(event_names(&filtered), ["HangupRequest", "Hangup"]);
     let stamp = field(&messages(&filtered)[0], "Timestamp").unwrap();
     assert_eq!(stamp.split_once('.').map(|(seconds, micros)| (seconds.len(), micros.len())), Some((10, 6)));
     assert_eq!(event_names(&desk.sent(4)), ["UserEvent"]);

@@ -25,15 +25,17 @@ fn a_bridge_is_shown_and_who_is_in_it_sent_out() {
             "Type: base",
             "Technology: softmix",
             "Conference: room",
-            "Num-Channels: 3",
-            "Channel: SIM/6001-00000000 6001 00:00:02",
+            "Num-Channels: 4",
+            "Channel: CBAnn/room-00000000;2",
+            // Who came first was told that he is alone before he entered.
             "Channel: SIM/6002-00000001 6002 00:00:02",
             "Channel: SIM/6003-00000002 6003 00:00:02",
+            "Channel: SIM/6001-00000000 6001 00:00:02",
         ]
     );
     let shown = desk.json(&format!("bridge show {id}"));
     assert_eq!((&shown["type"], &shown["conference"]), (&"base".into(), &"room".into()));
-    assert_eq!(shown["channels"][2]["caller_number"], "6003");
+    assert_eq!(shown["channels"][1]["caller_number"], "6003");
     for (command, said) in [
         ("bridge show 9-9".to_owned(), "Bridge '9-9' not found\n"),
         ("bridge kick 9-9 SIM/6001-00000000".to_owned(), "Bridge '9-9' not found\n"),

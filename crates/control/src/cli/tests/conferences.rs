@@ -13,7 +13,7 @@ fn conferences_are_listed_and_members_muted_locked_and_sent_out() {
     let line = "room                                  2      0 No     No";
     assert_eq!(desk.lines("confbridge list")[2], line);
     let bridges = desk.text("bridge show all");
-    assert!(bridges.trim_end().ends_with("    2 base            softmix         00:00:01"), "{bridges}");
+    assert!(bridges.trim_end().ends_with("    3 base            softmix         00:00:01"), "{bridges}");
     let members = desk.lines("confbridge list room");
     assert!(members[2].starts_with("SIM/6001-00000000") && members[2].ends_with("6001"), "{members:?}");
     for (command, said, listed) in [

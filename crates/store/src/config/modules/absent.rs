@@ -40,7 +40,6 @@ const ABSENT: &[(&str, Absence)] = &[
     ("app_reload", Missing("Reload() does not exist; System(strowger -rx ...) reloads")),
     ("app_rpt", Missing(RADIO)),
     ("app_saycountpl", Missing("SayCountPL() does not exist")),
-    ("app_sf", Missing("ReceiveSF() and SendSF() do not exist")),
     ("app_skel", Harmless("it is an example")),
     ("app_sms", Missing("SMS() does not exist")),
     ("app_speech_utils", Missing("speech is not recognised")),
