@@ -668,11 +668,11 @@ fn a_caller_who_is_turned_away_is_busy_before_he_is_gone() {
         ("Answer()\n same => n,Busy(1)", Some(call::ChanState::Up)),
     ] {
         let world = run(&format!("[default]\nexten => 1,1,{steps}\n"), "1", &[]);
-        let states = world.notices.iter().filter_map(|notice| match notice {
+        let mut states = world.notices.iter().filter_map(|notice| match notice {
             Notice::NewState(channel) => Some(channel.state),
             _ => None,
         });
-        assert_eq!(states.last(), state, "{steps}");
+        assert_eq!(states.next_back(), state, "{steps}");
     }
 }
 

@@ -72,7 +72,7 @@ impl Default for Rules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Contact URI as the phone sent it; where it is rewritten, with the far end of its flow in the place of its host, and
-    /// the host that it had in [`ORIGINAL_HOST`].
+    /// the host that it had in `x-ast-orig-host`.
     pub uri: Vec<u8>,
     /// Preference in thousandths; 1000 when none was given.
     pub q: u16,

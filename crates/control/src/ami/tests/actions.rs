@@ -515,7 +515,8 @@ fn whose_video_is_seen_is_chosen_and_told() {
     let last = updates.next_back().unwrap_or_else(|| panic!("{text}"));
     assert_eq!(field(&last, "BridgeVideoSource"), None);
     assert_eq!(field(&last, "BridgePreviousVideoSource"), Some(&*bob));
-    assert_eq!(field(&last, "BridgeVideoSourceMode"), Some("none"));
+    // Nobody else is chosen in its place.
+    assert_eq!(field(&last, "BridgeVideoSourceMode"), Some("single"));
 }
 
 #[test]
