@@ -274,9 +274,6 @@ impl Question {
         let called = shard.with_tech(leg.chan().id(), |tech, core| tech.call(core, leg.chan().id()));
         matches!(called, Some(Ok(()))).then_some(leg)
     }
-}
-
-impl Question {
     /// What is asked for knows who asks, and what that one hands down.
     fn tell_whose(&self, leg: &Leg) {
         let id = leg.chan().id();

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use base::{Command, Digit, Instant, TrunkDigits};
+use base::{Command, Digit, TrunkDigits};
 use call::{Chan, ChanEvent, DIGIT_MAX_MS, DIGIT_MIN_MS, Level, Stop};
 
 use crate::call_ctx::args;
@@ -209,10 +209,10 @@ impl Collected {
 }
 
 /// Looks for digits of trunks until it is dropped, however the application ends.
-pub(crate) struct Listening<'a>(&'a Chan);
+struct Listening<'a>(&'a Chan);
 
 impl<'a> Listening<'a> {
-    pub(crate) fn to(chan: &'a Chan, digits: TrunkDigits) -> Self {
+    fn to(chan: &'a Chan, digits: TrunkDigits) -> Self {
         chan.media(|stream| Command::DetectTrunkDigits { stream, digits: Some(digits) });
         Self(chan)
     }
@@ -224,12 +224,15 @@ impl Drop for Listening<'_> {
     }
 }
 
-/// The channel's digits until `take` says why it is over with one, or `TIMEOUT`.
+/// Collects digits that are sent in this way until `take` says why it is over with one, or `TIMEOUT`.
 pub(crate) async fn collect(
     chan: &Chan,
-    deadline: Option<Instant>,
+    digits: TrunkDigits,
+    timeout: Option<Duration>,
     mut take: impl FnMut(char) -> Option<&'static str>,
 ) -> Result<&'static str, Stop> {
+    let deadline = timeout.map(|timeout| chan.now() + timeout);
+    let _listening = Listening::to(chan, digits);
     loop {
         match chan.event(deadline).await? {
             Some(ChanEvent::Digit { digit, .. }) => {
@@ -274,10 +277,7 @@ async fn receive_mf(call: &Call, text: &str) -> Outcome {
         call.log(Level::Warning, &format!("ReceiveMF has no option '{letter}'"));
     }
     let mut collected = Collected::by(&options);
-    let deadline = timeout.map(|timeout| call.chan.now() + timeout);
-    let listening = Listening::to(&call.chan, TrunkDigits::Mf);
-    let ended = collect(&call.chan, deadline, |symbol| collected.take(symbol)).await;
-    drop(listening);
+    let ended = collect(&call.chan, TrunkDigits::Mf, timeout, |symbol| collected.take(symbol)).await;
     call.set(variable, &collected.digits);
     call.set("RECEIVEMFSTATUS", ended.unwrap_or("HANGUP"));
     ended.map(|_| Flow::Continue)

@@ -8,7 +8,7 @@ use call::{Chan, DIGIT_MIN_MS, Level, Stop};
 use crate::call_ctx::args;
 use crate::dtmf::target;
 use crate::flow::rows;
-use crate::mf::{Listening, collect, sound, timeout};
+use crate::mf::{collect, sound, timeout};
 use crate::{AppRow, Call, Flow, Outcome, Run};
 
 /// Most symbols of one string; the rest is not sent.
@@ -115,13 +115,8 @@ async fn receive_sf(call: &Call, text: &str) -> Outcome {
     let most = match arg(1) {
         "" => COLLECTED_MAX,
         text => match text.parse::<usize>() {
-            Ok(most) => {
-                if most == 0 {
-                    COLLECTED_MAX
-                } else {
-                    most.min(COLLECTED_MAX)
-                }
-            }
+            Ok(0) => COLLECTED_MAX,
+            Ok(most) => most.min(COLLECTED_MAX),
             Err(_) => return refused(&format!("Invalid number of digits: {text}")),
         },
     };
@@ -129,15 +124,12 @@ async fn receive_sf(call: &Call, text: &str) -> Outcome {
     for letter in &dialplan::Options::parse(arg(4), RECEIVE_OPTIONS).unknown {
         call.log(Level::Warning, &format!("ReceiveSF has no option '{letter}'"));
     }
-    let deadline = timeout.map(|timeout| call.chan.now() + timeout);
     let mut digits = String::new();
-    let listening = Listening::to(&call.chan, TrunkDigits::Sf(hertz));
-    let ended = collect(&call.chan, deadline, |symbol| {
+    let ended = collect(&call.chan, TrunkDigits::Sf(hertz), timeout, |symbol| {
         digits.push(symbol);
         (digits.len() >= most).then_some("MAXDIGITS")
     })
     .await;
-    drop(listening);
     call.set(arg(0), &digits);
     call.set("RECEIVESFSTATUS", ended.unwrap_or("HANGUP"));
     ended.map(|_| Flow::Continue)
